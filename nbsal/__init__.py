@@ -7,8 +7,6 @@
 """
 
 from importlib import import_module
-from sys import modules
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -85,35 +83,25 @@ _MODULES = {
 }
 
 
+# These load no torch: they open results that were saved.
+_LIGHT = {
+    *("answers.answer", "corpus", "evaluation", "evaluation.audit.result", "evaluation.clouds", "evaluation.data"),
+    *("explain.saliency", "figures", "heads", "methods", "model.target", "model.text.tokens", "samples"),
+    *("support.errors", "support.progress", "widgets"),
+}
+
+
 def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        return getattr(_load(_NAMES[name]), name)
-    if name in _MODULES:
-        return _load(_MODULES[name])
-    raise AttributeError(f"module 'nbsal' has no attribute {name!r}")
+    place = _NAMES.get(name) or _MODULES.get(name)
+    if place is None:
+        raise AttributeError(f"module 'nbsal' has no attribute {name!r}")
+    if place in _LIGHT:
+        module = import_module(f"nbsal.{place}")
+    else:
+        from nbsal.support import lazy
 
-
-def _load(module: str) -> ModuleType:
-    """Import a part of the package; in a notebook, say so when that loads torch."""
-    if "torch" in modules or module.startswith("support.") or not _in_notebook():
-        return import_module(f"nbsal.{module}")
-    from IPython.display import display
-
-    text = {"text/plain": "Loading torch and transformers\N{HORIZONTAL ELLIPSIS}"}
-    message = display(text, raw=True, display_id=True)  # type: ignore[no-untyped-call]
-    try:
-        return import_module(f"nbsal.{module}")
-    finally:
-        message.update({"text/plain": ""}, raw=True)
-
-
-def _in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook; other hosts, such as Panel, only import ipykernel."""
-    if "ipykernel" not in modules:
-        return False
-    from IPython import get_ipython
-
-    return get_ipython() is not None
+        module = lazy.load(f"nbsal.{place}", f"nbsal.{name}")
+    return getattr(module, name) if name in _NAMES else module
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.explain.finding import Candidate, Check, Outcome, candidates, choose_named
+from nbsal.explain.finding import TOO_LONG, Candidate, Check, Outcome, candidates, choose_named
 from nbsal.explain.saliency import Saliency
 from nbsal.methods.rng import text_rng
 from nbsal.model.running.masking import TEXT, MaskedModel
@@ -28,7 +28,6 @@ FEWEST = 4  # passes: the whole text, a word, the named words together, random w
 MOST = 1000
 AT_ONCE = 4  # passes between which a newer text may come first
 QUICK = 0.5  # seconds that a check may take without being asked for
-TOO_LONG = "The text is longer than the model reads at once; hiding words needs a shorter one."
 
 
 class TooSlow(Exception):

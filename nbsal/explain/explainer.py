@@ -228,7 +228,7 @@ class Explainer:
             "versions": versions(),
         } | architecture.precision_note(method_subject.device, method_subject.dtype)
         if package := plugins.origin(self.method.name):
-            provenance["package"] = package
+            provenance |= {"package": package, "promise": sorted(self.method.promise)}
         if isinstance(self.method, Decoded):
             provenance["lm"] = self.subject.lm_head.source
         return provenance

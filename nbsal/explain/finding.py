@@ -20,6 +20,8 @@ LITTLE = 0.1  # the same of other words, if none alone is
 SHORT = 3  # letters of a short word, which is often a function word
 SURE = 1e-9  # probabilities closer to 0 or 1 have the same log odds
 
+TOO_LONG = "The text is longer than the model reads at once; hiding words needs a shorter one."
+
 State = Literal["unchecked", "supported", "weak", "contradicted"]
 
 

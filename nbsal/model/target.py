@@ -1,10 +1,10 @@
 """What is explained of a model's output: a weighted sum of numbers, each made of one logit."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,17 @@ class Target:
     def ends(self) -> "list[Target]":
         return [Target(self.label, (term,), self.number) for term in self.terms]
 
-    def value(self, logits: Tensor) -> Tensor:
+    def value(self, logits: "Tensor") -> "Tensor":
         """The explained number, from the logits of a text; trailing axes are kept."""
+        import torch
+
         return torch.stack([weight * self._number(logits, index) for index, weight in self.terms]).sum(0)
 
-    def _number(self, logits: Tensor, index: tuple[int, ...]) -> Tensor:
+    def _number(self, logits: "Tensor", index: tuple[int, ...]) -> "Tensor":
         if self.number == "logit":
             return logits[index]
+        import torch
+
         outcomes = logits[index[:-1]].movedim(0, -1)  # trailing axes come first
         return number_of(outcomes, torch.full(outcomes.shape[:-1], index[-1]), self.number)
 
@@ -56,8 +60,10 @@ NUMBERS = ("logprob", "logit", "logit-prob")
 _SURE = -1e-12  # the largest log-probability whose odds are finite
 
 
-def number_of(logits: Tensor, outcomes: Tensor, number: str) -> Tensor:
+def number_of(logits: "Tensor", outcomes: "Tensor", number: str) -> "Tensor":
     """The number of an outcome of each row of logits, [row, outcome] or [outcome]."""
+    import torch
+
     at = outcomes.to(logits.device)[..., None]
     if number == "logit":
         return logits.gather(-1, at)[..., 0]
@@ -68,7 +74,7 @@ def number_of(logits: Tensor, outcomes: Tensor, number: str) -> Tensor:
     return log_odds(logprob.double()).to(precise.dtype)
 
 
-def log_odds(logprob: Tensor) -> Tensor:
+def log_odds(logprob: "Tensor") -> "Tensor":
     """The logarithm of the odds of outcomes with those log-probabilities; finite also where the model is sure."""
     logprob = logprob.clamp(max=_SURE)
     return logprob - (-logprob.expm1()).log()
@@ -79,5 +85,5 @@ class Decision:
     """The model's prediction for one text, its probabilities, and the target to explain."""
 
     label: str
-    probabilities: Tensor
+    probabilities: "Tensor"
     target: Target

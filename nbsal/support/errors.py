@@ -161,5 +161,18 @@ class MissingExtra(NbsalError, ImportError):
         self.extra = extra
 
 
+class MissingPackage(MissingExtra):
+    """A package that runs models is not installed: results open without it; `package` is its name.
+
+    >>> str(MissingPackage("nbsal.load", "torch"))
+    'nbsal.load needs torch, which is not installed. Install it with: pip install nbsal'
+    """
+
+    def __init__(self, feature: str, package: str) -> None:
+        problem = f"{feature} needs {package}, which is not installed."
+        ImportError.__init__(self, f"{problem} Install it with: pip install nbsal")
+        self.extra, self.package = "", package
+
+
 class Cancelled(NbsalError):
     """A long call was cancelled by the caller."""

@@ -49,8 +49,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import traitlets
 
-from nbsal.explain.explainer import Explainer
-from nbsal.model.subject import Subject
+from nbsal.explain.lazy import Explainer, Subject
 from nbsal.support.errors import Cancelled, InputError, UnknownName
 from nbsal.support.progress import Meter
 from nbsal.support.validation import checked

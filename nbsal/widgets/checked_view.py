@@ -5,11 +5,9 @@ from typing import Any
 
 import traitlets
 
-from nbsal.explain import checking
-from nbsal.explain.explainer import Explainer
 from nbsal.explain.explanation import Explanation
+from nbsal.explain.lazy import Explainer, MaskedModel, checking
 from nbsal.explain.sentence import Statement
-from nbsal.model.running.masking import MaskedModel
 from nbsal.support.errors import Cancelled
 from nbsal.support.progress import Meter
 from nbsal.widgets import jobs

@@ -6,14 +6,11 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from nbsal.explain.explainer import Explainer
+from nbsal.explain.lazy import Explainer, MaskLRP, Subject, catalogue
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentence import Statement
-from nbsal.heads.statistics import HeadStudy
-from nbsal.methods import catalogue
-from nbsal.methods.relevance import MaskLRP
+from nbsal.heads.counts import HeadStudy
 from nbsal.model.head_mask import HeadMask
-from nbsal.model.subject import Subject
 from nbsal.render import text_lines
 from nbsal.support.validation import checked
 from nbsal.widgets import jobs

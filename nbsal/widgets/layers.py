@@ -8,11 +8,9 @@ import numpy as np
 import traitlets
 
 from nbsal.answers.running import SpanSaliency
-from nbsal.explain.explainer import Explainer
 from nbsal.explain.explanation import Floats
+from nbsal.explain.lazy import Decoded, Explainer, LayerMethod
 from nbsal.explain.saliency import LayerSaliency, Saliency
-from nbsal.methods.base import LayerMethod
-from nbsal.methods.decoding import Decoded
 from nbsal.methods.labels import label_of
 from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import name_in_sentence, percent

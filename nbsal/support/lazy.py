@@ -1,0 +1,109 @@
+"""Names that are imported when they are first used, so that results open without the packages that run models."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from sys import modules
+from types import ModuleType
+from typing import Any
+
+from nbsal.support.errors import MissingPackage
+
+MODEL_PACKAGES = ("torch", "transformers", "captum", "tokenizers", "safetensors")
+
+
+def load(module: str, feature: str = "") -> ModuleType:
+    """Import a module; MissingPackage names the package of `MODEL_PACKAGES` that it needs and that is not installed."""
+    try:
+        with _notebook_message():
+            return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name not in MODEL_PACKAGES:
+            raise
+        raise MissingPackage(feature or module, error.name) from error
+
+
+def resolve(package: str, places: Mapping[str, str], name: str) -> Any:
+    """A name of a package, for its `__getattr__`; `places` has the module of each, which may be what is named.
+
+    >>> resolve("nbsal.support", {"plural": "validation"}, "plural")(2, "text")
+    '2 texts'
+    """
+    if name not in places:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    module = load(f"{package}.{places[name]}", f"{package}.{name}")
+    return module if places[name] == name else getattr(module, name)
+
+
+@contextmanager
+def _notebook_message() -> Iterator[None]:
+    """In a notebook, say what it waits for while torch is loaded."""
+    if "torch" in modules or not _in_notebook():
+        yield
+        return
+    from IPython.display import display
+
+    text = {"text/plain": "Loading torch and transformers\N{HORIZONTAL ELLIPSIS}"}
+    message = display(text, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        message.update({"text/plain": ""}, raw=True)
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook; other hosts, such as Panel, only import ipykernel."""
+    if "ipykernel" not in modules:
+        return False
+    from IPython import get_ipython
+
+    return get_ipython() is not None
+
+
+class LazyModule(ModuleType):
+    """A module that is imported when one of its names is first read.
+
+    >>> LazyModule("nbsal.support.validation").plural(2, "text")
+    '2 texts'
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # a question of the interpreter or of a tool
+            raise AttributeError(name)
+        return getattr(load(self.__name__), name)
+
+
+class LazyClass(type):
+    """A class that is imported when it is first called; until then nothing is an instance of it.
+
+    >>> lazy = LazyClass("nbsal.support.errors", "InputError")
+    >>> isinstance(lazy("No."), lazy), isinstance(1, lazy)
+    (True, False)
+    """
+
+    def __new__(mcs, module: str, name: str) -> "LazyClass":
+        return super().__new__(mcs, name, (), {"__module__": module})
+
+    def __init__(cls, module: str, name: str) -> None:
+        super().__init__(name, (), {})
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        return cls._load()(*args, **options)
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(cls._load(), name)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, cls._imported())
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, cls._imported())
+
+    def _load(cls) -> Any:
+        return getattr(load(cls.__module__, f"nbsal.{cls.__name__}"), cls.__name__)
+
+    def _imported(cls) -> Any:
+        """The class, or no class at all before its module was imported."""
+        return getattr(modules.get(cls.__module__), cls.__name__, ())
