@@ -7,6 +7,8 @@
 """
 
 from importlib import import_module
+from sys import modules
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -83,7 +85,7 @@ _MODULES = {
 }
 
 
-# These load no torch: they open results that were saved.
+# These open and show results, without torch.
 _LIGHT = {
     *("answers.answer", "corpus", "evaluation", "evaluation.audit.result", "evaluation.clouds", "evaluation.data"),
     *("explain.saliency", "figures", "heads", "methods", "model.target", "model.text.tokens", "samples"),
@@ -92,16 +94,38 @@ _LIGHT = {
 
 
 def __getattr__(name: str) -> Any:
-    place = _NAMES.get(name) or _MODULES.get(name)
-    if place is None:
-        raise AttributeError(f"module 'nbsal' has no attribute {name!r}")
-    if place in _LIGHT:
-        module = import_module(f"nbsal.{place}")
-    else:
-        from nbsal.support import lazy
+    if name in _NAMES:
+        return getattr(_load(_NAMES[name], name), name)
+    if name in _MODULES:
+        return _load(_MODULES[name], name)
+    raise AttributeError(f"module 'nbsal' has no attribute {name!r}")
 
-        module = lazy.load(f"nbsal.{place}", f"nbsal.{name}")
-    return getattr(module, name) if name in _NAMES else module
+
+def _load(module: str, name: str) -> ModuleType:
+    """Import the part of the package that has a name; in a notebook, say so when that loads torch."""
+    if module in _LIGHT:
+        return import_module(f"nbsal.{module}")
+    from nbsal.support import lazy
+
+    if "torch" in modules or not _in_notebook():
+        return lazy.load(f"nbsal.{module}", f"nbsal.{name}")
+    from IPython.display import display
+
+    text = {"text/plain": "Loading torch and transformers\N{HORIZONTAL ELLIPSIS}"}
+    message = display(text, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+    try:
+        return lazy.load(f"nbsal.{module}", f"nbsal.{name}")
+    finally:
+        message.update({"text/plain": ""}, raw=True)
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook; other hosts, such as Panel, only import ipykernel."""
+    if "ipykernel" not in modules:
+        return False
+    from IPython import get_ipython
+
+    return get_ipython() is not None
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from nbsal.answers.lazy import Hiding
 from nbsal.answers.reading import BEST, Reading, Unit
-from nbsal.explain.lazy import tokenize
+from nbsal.methods.lazy import tokenize
 from nbsal.support.errors import ModelError
 from nbsal.support.progress import Meter
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from nbsal.answers.lazy import Hiding, prompts
 from nbsal.answers.reading import Reading, Unit
-from nbsal.explain.lazy import Method, Perturbation, Subject, reply_trace, targets
 from nbsal.explain.saliency import LayerSaliency, Saliency
+from nbsal.methods.lazy import Method, Perturbation, Subject, reply_trace, targets
 from nbsal.model.target import Target
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.errors import InputError

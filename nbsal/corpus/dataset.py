@@ -16,8 +16,8 @@ from nbsal.corpus.parquet import ERROR, PAIR, TEXT, from_table
 from nbsal.corpus.stored import Stored, open_stored
 from nbsal.corpus.units import Units, columns_of
 from nbsal.evaluation import clouds
-from nbsal.explain.lazy import Subject
 from nbsal.explain.saliency import Saliencies, Saliency
+from nbsal.methods.lazy import Subject
 from nbsal.support.errors import UnknownName
 from nbsal.support.validation import checked
 

@@ -11,7 +11,8 @@ from typing import Any, Self
 
 from nbsal.corpus.sources import Columns, UnreadableRow
 from nbsal.corpus.storage import Storage, digest
-from nbsal.explain.lazy import Decoded, Explainer, Subject, identity
+from nbsal.explain.lazy import Explainer
+from nbsal.methods.lazy import Decoded, Subject, identity
 from nbsal.model.head_mask import HeadMask
 from nbsal.support.errors import InputError
 from nbsal.support.validation import loading

@@ -1,9 +1,8 @@
 """Names that are imported when they are first used, so that results open without the packages that run models."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import sys
+from collections.abc import Mapping
 from importlib import import_module
-from sys import modules
 from types import ModuleType
 from typing import Any
 
@@ -15,8 +14,7 @@ MODEL_PACKAGES = ("torch", "transformers", "captum", "tokenizers", "safetensors"
 def load(module: str, feature: str = "") -> ModuleType:
     """Import a module; MissingPackage names the package of `MODEL_PACKAGES` that it needs and that is not installed."""
     try:
-        with _notebook_message():
-            return import_module(module)
+        return import_module(module)
     except ModuleNotFoundError as error:
         if error.name not in MODEL_PACKAGES:
             raise
@@ -33,31 +31,6 @@ def resolve(package: str, places: Mapping[str, str], name: str) -> Any:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
     module = load(f"{package}.{places[name]}", f"{package}.{name}")
     return module if places[name] == name else getattr(module, name)
-
-
-@contextmanager
-def _notebook_message() -> Iterator[None]:
-    """In a notebook, say what it waits for while torch is loaded."""
-    if "torch" in modules or not _in_notebook():
-        yield
-        return
-    from IPython.display import display
-
-    text = {"text/plain": "Loading torch and transformers\N{HORIZONTAL ELLIPSIS}"}
-    message = display(text, raw=True, display_id=True)  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        message.update({"text/plain": ""}, raw=True)
-
-
-def _in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook; other hosts, such as Panel, only import ipykernel."""
-    if "ipykernel" not in modules:
-        return False
-    from IPython import get_ipython
-
-    return get_ipython() is not None
 
 
 class LazyModule(ModuleType):
@@ -106,4 +79,4 @@ class LazyClass(type):
 
     def _imported(cls) -> Any:
         """The class, or no class at all before its module was imported."""
-        return getattr(modules.get(cls.__module__), cls.__name__, ())
+        return getattr(sys.modules.get(cls.__module__), cls.__name__, ())

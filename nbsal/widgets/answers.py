@@ -16,7 +16,8 @@ from nbsal.answers.hops import check_hops
 from nbsal.answers.judgement import Judgement
 from nbsal.answers.lazy import Hiding
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
-from nbsal.explain.lazy import Explainer, Subject
+from nbsal.explain.lazy import Explainer
+from nbsal.methods.lazy import Subject
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.progress import Progress
 from nbsal.widgets import answer_parts as parts

@@ -49,7 +49,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import traitlets
 
-from nbsal.explain.lazy import Explainer, Subject
+from nbsal.explain.lazy import Explainer
+from nbsal.methods.lazy import Subject
 from nbsal.support.errors import Cancelled, InputError, UnknownName
 from nbsal.support.progress import Meter
 from nbsal.support.validation import checked

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from nbsal.explain.lazy import Explainer, targets
+from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentence import Statement
+from nbsal.methods.lazy import targets
 from nbsal.render import html, text_lines
 from nbsal.render.headline import percent, phrases
 from nbsal.render.text_lines import ScoredText

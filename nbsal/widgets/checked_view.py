@@ -6,8 +6,9 @@ from typing import Any
 import traitlets
 
 from nbsal.explain.explanation import Explanation
-from nbsal.explain.lazy import Explainer, MaskedModel, checking
+from nbsal.explain.lazy import Explainer, checking
 from nbsal.explain.sentence import Statement
+from nbsal.methods.lazy import MaskedModel
 from nbsal.support.errors import Cancelled
 from nbsal.support.progress import Meter
 from nbsal.widgets import jobs

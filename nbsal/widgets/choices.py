@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import traitlets
 
-from nbsal.explain.lazy import Decoded, Explainer, LayerMethod, Method, Subject, catalogue, crossing
+from nbsal.explain.lazy import Explainer
 from nbsal.methods import labels
+from nbsal.methods.lazy import Decoded, LayerMethod, Method, Subject, catalogue, crossing
 from nbsal.support.errors import LISTED, InputError, UnknownName
 
 NO_CHOICES: dict[str, Any] = {  # of a finished result

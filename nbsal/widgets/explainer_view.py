@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import traitlets
 
 from nbsal.explain.explanation import Explanation
-from nbsal.explain.lazy import Decoded, Explainer, LayerMethod, Method, Subject, catalogue, many
+from nbsal.explain.lazy import Explainer, many
 from nbsal.explain.saliency import Saliency
+from nbsal.methods.lazy import Decoded, LayerMethod, Method, Subject, catalogue
 from nbsal.model.target import Contrast
 from nbsal.support.errors import InputError
 from nbsal.widgets import jobs, wire

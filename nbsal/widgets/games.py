@@ -9,9 +9,10 @@ import numpy as np
 import traitlets
 
 from nbsal.evaluation.results import GAMES, Results
-from nbsal.explain.lazy import Explainer, MaskedModel, Subject
+from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentence import Statement
+from nbsal.methods.lazy import MaskedModel, Subject
 from nbsal.model.text.tokens import Row
 from nbsal.render import html, text_lines
 from nbsal.render.headline import percent

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.explain.lazy import MaskLRP, Subject, catalogue, trace
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentence import HeadsOff
+from nbsal.methods.lazy import MaskLRP, Subject, catalogue, trace
 from nbsal.model.text.tokens import Row
 from nbsal.render import colours, html
 from nbsal.render.headline import change_words

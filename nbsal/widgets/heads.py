@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from nbsal.explain.lazy import Explainer, MaskLRP, Subject, catalogue
+from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentence import Statement
 from nbsal.heads.counts import HeadStudy
+from nbsal.methods.lazy import MaskLRP, Subject, catalogue
 from nbsal.model.head_mask import HeadMask
 from nbsal.render import text_lines
 from nbsal.support.validation import checked
@@ -120,7 +121,7 @@ class HeadView(CachedView):
 
     def effect_notes(self) -> list[str]:
         """What the numbers before and after are of, or that no head is off in the answer."""
-        if not masks_heads(self.method) and not isinstance(self.result, HeadGrid):
+        if not isinstance(self.result, HeadGrid) and not masks_heads(self.method):
             return [UNMASKED]
         return [ZEROED] if self.effect is not None and self.effect.without is not None and self.effect.off else []
 

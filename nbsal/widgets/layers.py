@@ -9,9 +9,10 @@ import traitlets
 
 from nbsal.answers.running import SpanSaliency
 from nbsal.explain.explanation import Floats
-from nbsal.explain.lazy import Decoded, Explainer, LayerMethod
+from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.methods.labels import label_of
+from nbsal.methods.lazy import Decoded, LayerMethod
 from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import name_in_sentence, percent
 from nbsal.render.text_lines import ScoredText

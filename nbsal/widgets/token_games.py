@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from nbsal.evaluation.results import GAMES
 from nbsal.explain.explanation import Floats
 from nbsal.explain.finding import TOO_LONG
-from nbsal.explain.lazy import MaskedModel, targets, trace
 from nbsal.explain.saliency import Saliency
+from nbsal.methods.lazy import MaskedModel, targets, trace
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter
