@@ -1,20 +1,20 @@
 """Saved results open, print, plot and show in every view where torch and its companions cannot be imported."""
 
-import hashlib
+import base64
 import json
 import pickle
+import re
 import subprocess
 import sys
+import threading
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 import nbsal
-from nbsal import errors
 from nbsal.methods import labels
-from nbsal.support.lazy import MODEL_PACKAGES
-from tests.cases import cases
+from nbsal.support.errors import MODEL_PACKAGES
 
 ROOT = Path(__file__).parents[1]
 TEXTS = ["A warm and funny film.", "A dull, slow film.", "Slow but warm."]
@@ -114,4 +114,88 @@ def written(results):
         view.wait()
         lines[name] = [repr(view), view.to_html(), view.to_html(interactive=True), view.to_png(), str(view.to_frame())]
         lines[name] += [view.status, view._repr_mimebundle_()[0]["text/html"]]
-    return {name: [str(line) if isinstance(line, str) else repr(line) for line in each] for name, each in lines.items()}
+    return {name: [_plain(line) for line in each] for name, each in lines.items()}
+
+
+def _plain(line):
+    """A line as text, without the time that it took and the random names of styles."""
+    text = base64.b64encode(line).decode() if isinstance(line, bytes) else line if isinstance(line, str) else repr(line)
+    return re.sub(r'"_seconds": [^,]*|\bT_[0-9a-f]{5}', "", text)
+
+
+def refused(calls):
+    """What goes wrong in calls that need a model: the class, the package, the message."""
+    found = {}
+    for name, call in calls.items():
+        try:
+            call()
+        except nbsal.errors.MissingPackage as error:
+            assert isinstance(error, nbsal.errors.MissingExtra | ImportError)
+            found[name] = [error.package, str(error)]
+    return found
+
+
+def needing_a_model(results):
+    """Calls that need a model, or a method."""
+    return {
+        "nbsal.load": lambda: nbsal.load("demo/reviews"),
+        "nbsal.Explainer": lambda: nbsal.Explainer(None, "gradcam"),
+        "nbsal.answer": lambda: nbsal.answer(None, "Who?"),
+        "nbsal.audit": lambda: nbsal.audit(None, TEXTS),
+        "nbsal.GradCAM": lambda: nbsal.GradCAM(),
+        "nbsal.evaluation.games": lambda: nbsal.evaluation.games({}, TEXTS),
+        "nbsal.heads.study": lambda: nbsal.heads.study(None, []),
+        "nbsal.corpus.explain": lambda: nbsal.corpus.explain(None, TEXTS, "out"),
+        "nbsal.corpus.explain_replies": lambda: nbsal.corpus.explain_replies(None, TEXTS, "out"),
+        "nbsal.methods.catalogue": lambda: nbsal.methods.catalogue.names(),
+        "nbsal.testing": lambda: nbsal.testing.check("gradcam"),
+        "Corpus.games": lambda: results["corpus"].games(),
+    }
+
+
+def without_torch(folder):
+    """Open and show everything, without the packages of models and then without threads; runs in its own process."""
+    folder = Path(folder)
+    sys.meta_path.insert(0, Blocked())
+    results = opened(folder)
+    outcome = {"written": written(results), "refused": refused(needing_a_model(results))}
+    threading.Thread.start = _no_threads
+    outcome["statuses"] = {name: view.wait().status for name, view in views_of(results).items()}
+    assert not {name.partition(".")[0] for name in sys.modules} & {*MODEL_PACKAGES}
+    (folder / "outcome.json").write_text(json.dumps(outcome))
+
+
+def _no_threads(thread):
+    raise RuntimeError("can't start new thread")  # as in a page that runs Python itself
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A folder with a saved result of each kind, and with what a process without torch made of them."""
+    pytest.importorskip("pyarrow")
+    folder = tmp_path_factory.mktemp("saved")
+    save_each_kind(folder)
+    program = "import sys; from tests.test_without_torch import without_torch; without_torch(sys.argv[1])"
+    result = subprocess.run([sys.executable, "-c", program, str(folder)], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def test_results_look_alike_without_torch(saved):
+    expected, outcome = written(opened(saved)), json.loads((saved / "outcome.json").read_text())
+    assert outcome["written"] == expected
+    assert set(outcome["statuses"].values()) == {"ready"} and len(outcome["statuses"]) == 11
+
+
+def test_what_needs_a_model_names_the_command(saved):
+    messages = json.loads((saved / "outcome.json").read_text())["refused"]
+    assert messages.keys() == needing_a_model({}).keys()
+    for name, (package, message) in messages.items():
+        assert package in MODEL_PACKAGES and message.endswith("Install it with: pip install nbsal"), message
+        assert message.startswith(f"{name} needs {package}")
+
+
+def test_properties_of_scores_are_those_of_the_catalogue():
+    for name, method in nbsal.methods.catalogue.every_method().items():
+        assert labels.own_promise(name) == method.promise & {"nonnegative", "not_about_target"}, name
+    assert labels.own_promise("gae@elsewhere") is None and labels.own_promise("elsewhere") is None

@@ -15,7 +15,7 @@ from nbsal.corpus.dataset import Corpus as Corpus
 from nbsal.corpus.dataset import open_corpus as open_corpus
 from nbsal.corpus.replies import Replies as Replies
 from nbsal.corpus.replies import open_replies as open_replies
-from nbsal.support import lazy
+from nbsal.support.lazy import resolve as _resolve
 
 if TYPE_CHECKING:
     from nbsal.corpus.reply_run import explain_replies as explain_replies
@@ -26,7 +26,7 @@ _NAMES = {"explain": "run", "explain_replies": "reply_run"}
 
 
 def __getattr__(name: str) -> Any:
-    return lazy.resolve(__name__, _NAMES, name)
+    return _resolve(__name__, _NAMES, name)
 
 
 def __dir__() -> list[str]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbsal.evaluation.rankings import kendall as kendall
 from nbsal.evaluation.results import Results as Results
-from nbsal.support import lazy
+from nbsal.support.lazy import resolve as _resolve
 
 if TYPE_CHECKING:
     from nbsal.evaluation._agreement import rank_agreement as rank_agreement
@@ -37,7 +37,7 @@ _NAMES = {
 
 
 def __getattr__(name: str) -> Any:
-    return lazy.resolve(__name__, _NAMES, name)
+    return _resolve(__name__, _NAMES, name)
 
 
 def __dir__() -> list[str]:

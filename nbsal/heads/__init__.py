@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from nbsal.heads.counts import HeadStudy as HeadStudy
 from nbsal.heads.parses import Parse as Parse
 from nbsal.model.head_mask import HeadMask as HeadMask
-from nbsal.support import lazy
+from nbsal.support.lazy import resolve as _resolve
 
 if TYPE_CHECKING:
     from nbsal.heads.statistics import discover as discover
@@ -15,7 +15,7 @@ _NAMES = {"discover": "statistics", "study": "statistics"}
 
 
 def __getattr__(name: str) -> Any:
-    return lazy.resolve(__name__, _NAMES, name)
+    return _resolve(__name__, _NAMES, name)
 
 
 def __dir__() -> list[str]:

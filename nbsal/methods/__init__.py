@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from nbsal.support import lazy
+from nbsal.support.lazy import resolve as _resolve
 
 if TYPE_CHECKING:
     from nbsal.methods import catalogue as catalogue
@@ -13,7 +13,7 @@ _NAMES = {name: name for name in ("catalogue", "decoding", "gradient")}
 
 
 def __getattr__(name: str) -> Any:
-    return lazy.resolve(__name__, _NAMES, name)
+    return _resolve(__name__, _NAMES, name)
 
 
 def __dir__() -> list[str]:

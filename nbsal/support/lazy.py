@@ -6,19 +6,13 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from nbsal.support.errors import MissingPackage
-
-MODEL_PACKAGES = ("torch", "transformers", "captum", "tokenizers", "safetensors")
+from nbsal.support.errors import names_missing_package
 
 
 def load(module: str, feature: str = "") -> ModuleType:
-    """Import a module; MissingPackage names the package of `MODEL_PACKAGES` that it needs and that is not installed."""
-    try:
+    """Import a module; MissingPackage names the package that it needs, if that runs models and is missing."""
+    with names_missing_package(feature or module):
         return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name not in MODEL_PACKAGES:
-            raise
-        raise MissingPackage(feature or module, error.name) from error
 
 
 def resolve(package: str, places: Mapping[str, str], name: str) -> Any:
