@@ -52,6 +52,7 @@ class Worker:
         self._running: list[Job] = []  # each runs between two steps of the one before it
         self._closed = False
         self._thread: Thread | None = None
+        self._threadless = False
         _ALL_WORKERS.add(self)
 
     def submit(self, key: Hashable, run: Callable[[Job], None]) -> Job:
@@ -75,7 +76,7 @@ class Worker:
                 try:
                     self._thread.start()
                 except RuntimeError:  # Python in a page has no threads
-                    self._thread = None
+                    self._thread, self._threadless = None, True
                     with suppress(RuntimeError):  # without an event loop, whoever waits runs them
                         get_running_loop().call_soon(self.run_waiting)
             self._changed.notify()
@@ -83,7 +84,7 @@ class Worker:
     def help(self) -> None:
         """Start the waiting jobs, and run them in this thread where there is no other: before waiting for one."""
         self.resume()
-        if self._thread is None:
+        if self._threadless:
             self.run_waiting()
 
     def withdraw(self, job: Job) -> bool:
