@@ -85,24 +85,36 @@ _MODULES = {
 }
 
 
+# These open and show results, without torch.
+_LIGHT = {
+    *("answers.answer", "corpus", "evaluation", "evaluation.audit.result", "evaluation.clouds", "evaluation.data"),
+    *("explain.saliency", "figures", "heads", "methods", "model.target", "model.text.tokens", "samples"),
+    *("support.errors", "support.progress", "widgets"),
+}
+
+
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
-        return getattr(_load(_NAMES[name]), name)
+        return getattr(_load(_NAMES[name], name), name)
     if name in _MODULES:
-        return _load(_MODULES[name])
+        return _load(_MODULES[name], name)
     raise AttributeError(f"module 'nbsal' has no attribute {name!r}")
 
 
-def _load(module: str) -> ModuleType:
-    """Import a part of the package; in a notebook, say so when that loads torch."""
-    if "torch" in modules or module.startswith("support.") or not _in_notebook():
+def _load(module: str, name: str) -> ModuleType:
+    """Import the part of the package that has a name; in a notebook, say so when that loads torch."""
+    if module in _LIGHT:
         return import_module(f"nbsal.{module}")
+    from nbsal.support import lazy
+
+    if "torch" in modules or not _in_notebook():
+        return lazy.load(f"nbsal.{module}", f"nbsal.{name}")
     from IPython.display import display
 
     text = {"text/plain": "Loading torch and transformers\N{HORIZONTAL ELLIPSIS}"}
     message = display(text, raw=True, display_id=True)  # type: ignore[no-untyped-call]
     try:
-        return import_module(f"nbsal.{module}")
+        return lazy.load(f"nbsal.{module}", f"nbsal.{name}")
     finally:
         message.update({"text/plain": ""}, raw=True)
 

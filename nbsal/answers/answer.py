@@ -14,16 +14,15 @@ from nbsal.answers import answer_file, tables
 from nbsal.answers.carried import Carried
 from nbsal.answers.evidence import Evidence, measure, passes
 from nbsal.answers.findings import Facts, Finding
-from nbsal.answers.hiding import Hiding
 from nbsal.answers.hops import ALL, Count, Followed, check_hops, follow_rows
 from nbsal.answers.judgement import Judgement, judge
+from nbsal.answers.lazy import Hiding, statistics
 from nbsal.answers.page import AnswerPicture, answer_html
 from nbsal.answers.phrases import PhraseMatrix
-from nbsal.answers.reading import Reading, Unit, unit_sums
+from nbsal.answers.reading import Reading, TokenStatistics, Unit, unit_sums
 from nbsal.answers.reply_span import tokens_of
 from nbsal.answers.running import OF_ONE_TARGET, Running, SpanSaliency
 from nbsal.answers.sentences import headline
-from nbsal.answers.statistics import TokenStatistics, lens, speaks
 from nbsal.explain.explanation import NOTABLE_GAP
 from nbsal.methods import labels
 from nbsal.model.loading.saved_files import check_format, read_json, write_json
@@ -215,7 +214,7 @@ class Answer:
 
         A row for each layer and token: the rank and the log-probability of the reply's token, and the `k` best ones.
         """
-        return lens(self._still_running().explainer.subject, self.reading, layers, k)
+        return statistics.lens(self._still_running().explainer.subject, self.reading, layers, k)
 
     def speaks(self, layer: int, token: Any, tau: int = 10) -> "pandas.DataFrame":
         """The tokens of the prompt that a layer speaks of where it writes a token of the reply, likeliest first.
@@ -224,7 +223,7 @@ class Answer:
         listed with their probabilities and their positions.
         """
         (place, *_) = tokens_of(self.reading, token, "token")
-        return speaks(self._still_running().explainer.subject, self.reading, layer, place, tau)
+        return statistics.speaks(self._still_running().explainer.subject, self.reading, layer, place, tau)
 
     def to_html(self) -> str:
         """The reply with its sources, shaded by what they add to it, as static HTML."""

@@ -8,9 +8,8 @@ import numpy as np
 
 from nbsal.answers.evidence import Evidence, hides
 from nbsal.answers.hops import Followed, check_hops
-from nbsal.answers.reading import Prompt, Reading, Unit
+from nbsal.answers.reading import Prompt, Reading, TokenStatistics, Unit
 from nbsal.answers.sources import Source
-from nbsal.answers.statistics import TokenStatistics
 from nbsal.model.loading.saved_files import numbers
 from nbsal.model.text.tokens import Row
 

@@ -17,12 +17,12 @@ from nbsal.answers.generate import Generated
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.hops import Count
 from nbsal.answers.prompts import check_length, read_prompt, skips_template, tokenize_reply, with_reply
-from nbsal.answers.reading import Prompt, Reading
+from nbsal.answers.reading import Prompt, Reading, TokenStatistics
 from nbsal.answers.rows import Rows, default_number, score_rows
 from nbsal.answers.running import Running
 from nbsal.answers.settings import ReplySettings, check_generate
 from nbsal.answers.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
-from nbsal.answers.statistics import TokenStatistics, token_statistics
+from nbsal.answers.statistics import token_statistics
 from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.methods.base import REGISTER, Method

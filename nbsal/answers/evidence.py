@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers.hiding import BEST, Hiding
-from nbsal.answers.reading import Reading, Unit
-from nbsal.model.text.tokenize import token_name
+from nbsal.answers.lazy import Hiding
+from nbsal.answers.reading import BEST, Reading, Unit
+from nbsal.methods.lazy import tokenize
 from nbsal.support.errors import ModelError
 from nbsal.support.progress import Meter
 
@@ -92,7 +92,7 @@ def measure(hiding: Hiding, meter: Meter | None = None) -> Evidence | None:
         return None
     sources = hiding.reading.prompt.sources
     tokenizer, own = hiding.subject.tokenizer, hiding.reading.reply_ids
-    names = {index: token_name(tokenizer, index) for index in np.unique(best).tolist()}
+    names = {index: tokenize.token_name(tokenizer, index) for index in np.unique(best).tolist()}
     instead = tuple(
         tuple("" if index == token else names[index] for index, token in zip(row, own, strict=True))
         for row in best.tolist()

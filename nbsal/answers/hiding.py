@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from nbsal.answers.prompts import encode, renderer
-from nbsal.answers.reading import Prompt, Reading, Unit
+from nbsal.answers.reading import BEST, Prompt, Reading, Unit
 from nbsal.answers.sources import cut_spans
 from nbsal.model.running import architecture, batching, prefixes
 from nbsal.model.running.masking import TEXT, TOKENS, filler_id, run_exclusively
@@ -30,7 +30,6 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 TOLERANCE = 1e-4  # of a number, between tokens that are left out and tokens that nobody attends to
 EXACT = 1e-5  # of a number, between a subset read as a whole and after what it shares with the text
-BEST = "best"  # the id of the likeliest token in its place
 # Numbers of each token that are stored for a subset, before the id of the likeliest one; the last is not always needed.
 STORED = ("logprob", "logit", DIVERGENCE)
 

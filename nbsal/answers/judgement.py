@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers.hiding import Hiding
+from nbsal.answers.lazy import Hiding
 from nbsal.explain.saliency import check_axes
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter, Progress

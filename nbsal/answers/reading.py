@@ -17,6 +17,7 @@ from nbsal.support.errors import InputError, UnknownName
 
 LEVELS = ("token", "word", "sentence", "paragraph", "document", "message")
 REPLY_LEVELS = ("token", "word", "sentence", "reply")
+BEST = "best"  # the id of the likeliest token in the place of one of the reply, beside the numbers of that one
 TEMPLATE = "template"  # what is neither the user's nor a document's
 _END = re.compile(r"(?:[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+[」』”]*|\n)\s*")
 _ABBREVIATION = re.compile(r"(?:^|\W)(?:[A-Z]|Mr|Mrs|Ms|Dr|Prof|St|vs|etc|cf|Fig|Eq|No|e\.g|i\.e|approx|Inc|Ltd)\.\s*$")
@@ -185,6 +186,17 @@ class Reading:
             starts[token] = start + len(piece) - len(piece.lstrip())
         splits = SPLITTERS[level](self.reply) if level in SPLITTERS else []
         return _split_units("reply", self.reply, -1, splits, starts)
+
+
+@dataclass(frozen=True)
+class TokenStatistics:
+    """What the model itself says of each token of a reply, without the settings of `generate`."""
+
+    logprob: NDArray[np.float64]
+    rank: NDArray[np.int64]  # 1 for the likeliest token
+    entropy: NDArray[np.float64]  # nats
+    rivals: tuple[tuple[tuple[str, float], ...], ...]  # other tokens with their probabilities
+    drawn: NDArray[np.float64] | None = None  # the probability after the settings of `generate`
 
 
 def _split_units(name: str, text: str, source: int, splits: Sequence[Span], starts: Mapping[int, int]) -> list[Unit]:

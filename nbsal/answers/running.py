@@ -2,25 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers.hiding import Hiding
-from nbsal.answers.prompts import check_length, tokenize_reply, with_reply
+from nbsal.answers.lazy import Hiding, prompts
 from nbsal.answers.reading import Reading, Unit
 from nbsal.explain.saliency import LayerSaliency, Saliency
-from nbsal.methods.base import Method
-from nbsal.methods.perturbation import Coalitions, Perturbation, scores_by_position
-from nbsal.model.subject import Subject
+from nbsal.methods.lazy import Method, Perturbation, Subject, reply_trace, targets
 from nbsal.model.target import DIVERGENCE, Target
-from nbsal.model.targets import token_id
 from nbsal.model.text.tokens import Encoded, Row
-from nbsal.passes import reply_trace
-from nbsal.passes.trace import Trace
 from nbsal.support.errors import InputError
 from nbsal.support.validation import checked
+
+if TYPE_CHECKING:
+    from nbsal.methods.perturbation import Coalitions
+    from nbsal.passes.trace import Trace
 
 SHARED = 16  # tokens of a long reply that share a forward pass
 # Entries of a provenance that are about one target, at one layer.
@@ -98,13 +96,15 @@ class Running:
         """The reply's tokens as targets."""
         return Predictions(self.reading, self.number)
 
-    def coalitions(self, method: Perturbation) -> Coalitions:
+    def coalitions(self, method: Perturbation) -> "Coalitions":
         """The subsets of units that a method asks for."""
         # Of the prompt alone: what is drawn from a text must not change with a later token of the reply.
         return method.coalitions(self.reading.up_to(self.reading.start), [unit.tokens for unit in self.units])
 
     def by_position(self, unit_scores: Floats) -> Floats:
         """Scores of units as scores of the tokens of prompt and reply."""
+        from nbsal.methods.perturbation import scores_by_position  # imports torch
+
         return scores_by_position(unit_scores, [unit.tokens for unit in self.units], len(self.reading.row))
 
     def score_sum(self, tokens: Sequence[int]) -> Floats:
@@ -129,7 +129,7 @@ class Running:
     def rival_target(self, token: int, rival: Any) -> Target:
         """The difference between a token's number and that of another in its place; its label is the other's name."""
         self._check_has_rival()
-        index = token_id(self.explainer.subject, rival, self.explainer.subject.model.config.vocab_size, "token")
+        index = targets.token_id(self.explainer.subject, rival, self.explainer.subject.model.config.vocab_size, "token")
         if index == self.reading.reply_ids[token]:
             message = f"The reply itself has {rival!r} there. Name another token."
             raise InputError(message, argument="token", value=rival)
@@ -145,7 +145,9 @@ class Running:
             return self._score(target, self.reading.start + token)
         # By the same subsets of units, with the other token at the end of a shorter reply.
         _, ((_, rival), _) = target.terms
-        other = with_reply(self.explainer.subject, self.reading.prompt, (*self.reading.reply_ids[:token], rival))
+        other = prompts.with_reply(
+            self.explainer.subject, self.reading.prompt, (*self.reading.reply_ids[:token], rival)
+        )
         table = self.coalitions(method)
         rivals = self.hiding.with_reading(other).values(table, number=self.number)
         values = self.hiding.values(table, number=self.number)[:, token] - rivals[:, -1]
@@ -158,9 +160,9 @@ class Running:
         if not isinstance(rival, str):
             message = f"{rival!r:.60} is not another reply. Pass a text, or say with at= which token has a rival."
             raise InputError(message, argument="token", value=rival)
-        ids, _ = tokenize_reply(subject, prompt, rival)
-        check_length(subject, len(prompt.ids) - prompt.source_size, len(ids), "token", rival)
-        reading = with_reply(subject, prompt, ids)
+        ids, _ = prompts.tokenize_reply(subject, prompt, rival)
+        prompts.check_length(subject, len(prompt.ids) - prompt.source_size, len(ids), "token", rival)
+        reading = prompts.with_reply(subject, prompt, ids)
         other = replace(self, reading=reading, hiding=self.hiding.with_reading(reading))
         own, others = (one.score_sum(one.reading.content)[: self.reading.start] for one in (self, other))
         scores: Floats = own - others
@@ -172,7 +174,7 @@ class Running:
             return self._score(targets[0], len(self.reading.row))[None]
         subject, method, rows = self.explainer.method_subject, self.method, list[Floats]()
 
-        def use(numbers: Sequence[int], part: Trace) -> None:
+        def use(numbers: Sequence[int], part: "Trace") -> None:
             rows.append(method.scores(part).detach().double().cpu().numpy())
 
         layers = method.layers(subject.depth)

@@ -1,16 +1,14 @@
 """How likely a model finds each token of a reply, and what each of its layers would say (logit lens)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nbsal.answers.hiding import logits_at
-from nbsal.answers.reading import Reading
+from nbsal.answers.reading import Reading, TokenStatistics
 from nbsal.model import sides
 from nbsal.model.lm_head import LMHead
 from nbsal.model.running import architecture, batching, restore
@@ -26,18 +24,6 @@ if TYPE_CHECKING:
 
 RIVALS = 5  # other tokens that are listed for each token of a reply
 VOCABULARY = 8192  # tokens whose logits are in memory at once
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class TokenStatistics:
-    """What the model itself says of each token of a reply, without the settings of `generate`."""
-
-    logprob: Floats
-    rank: NDArray[np.int64]  # 1 for the likeliest token
-    entropy: Floats  # nats
-    rivals: tuple[tuple[tuple[str, float], ...], ...]  # other tokens with their probabilities
-    drawn: Floats | None = None  # the probability after the settings of `generate`
 
 
 def token_statistics(subject: Subject, reading: Reading, drawn: Any) -> TokenStatistics:

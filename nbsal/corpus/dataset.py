@@ -10,14 +10,14 @@ from typing import Any, overload
 import numpy as np
 
 from nbsal import evaluation
-from nbsal.corpus import arrays, stored_method
+from nbsal.corpus import arrays
 from nbsal.corpus.manifest import VOCABULARY, Shard
 from nbsal.corpus.parquet import ERROR, PAIR, TEXT, from_table
 from nbsal.corpus.stored import Stored, open_stored
 from nbsal.corpus.units import Units, columns_of
 from nbsal.evaluation import clouds
 from nbsal.explain.saliency import Saliencies, Saliency
-from nbsal.model.subject import Subject
+from nbsal.methods.lazy import Subject
 from nbsal.support.errors import UnknownName
 from nbsal.support.validation import checked
 
@@ -108,6 +108,8 @@ class Corpus(Stored, Sequence[Saliency]):
         `subject` is the model that was explained; without it, the model is loaded by its name. `rows` are row numbers
         of the source, all by default, and `labels` are the labels of these rows.
         """
+        from nbsal.corpus import stored_method  # imports torch
+
         numbers = None if rows is None else list(rows)
         saliencies = {
             name: list(self.saliencies(name)) if numbers is None else [self.saliency(i, name) for i in numbers]

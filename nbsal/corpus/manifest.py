@@ -11,12 +11,9 @@ from typing import Any, Self
 
 from nbsal.corpus.sources import Columns, UnreadableRow
 from nbsal.corpus.storage import Storage, digest
-from nbsal.explain.explainer import Explainer
-from nbsal.methods.decoding import Decoded
+from nbsal.explain.lazy import Explainer
+from nbsal.methods.lazy import Decoded, Subject, identity
 from nbsal.model.head_mask import HeadMask
-from nbsal.model.identity import CHECKSUM, checksum, lm_head_checksum, model_identity
-from nbsal.model.loading.composite import transformer_of
-from nbsal.model.subject import Subject
 from nbsal.support.errors import InputError
 from nbsal.support.validation import loading
 
@@ -71,6 +68,8 @@ class Plan:
         replies: Mapping[str, Any] | None = None,
     ) -> Self:
         """Create the plan of a new run; `tokens` is the size of a batch, None a default for the model's device."""
+        from nbsal.model.loading.composite import transformer_of  # imports torch
+
         subject = next(iter(explainers.values())).subject
         unnamed = subject.name == type(transformer_of(subject.model)).__name__
         decodes = any(isinstance(explainer.method, Decoded) for explainer in explainers.values())
@@ -86,11 +85,11 @@ class Plan:
             labels=tuple(subject.labels),
             methods={name: explainer.provenance for name, explainer in explainers.items()},
             masks={name: _mask_checksum(mask) for name, mask in masks.items() if isinstance(mask, HeadMask)},
-            lm_head=lm_head_checksum(subject.lm_head) if decodes else None,
+            lm_head=identity.lm_head_checksum(subject.lm_head) if decodes else None,
             vocabulary=digest(vocabulary_json(subject)),
             versions={name: version(name) for name in LIBRARIES},
             replies=replies,
-            **model_identity(subject),
+            **identity.model_identity(subject),
         )
         return cls.from_json(json.loads(json.dumps(asdict(plan))))
 
@@ -121,7 +120,7 @@ class Plan:
 
     def check_model(self, subject: Subject) -> None:
         """Refuse a model other than the one that was explained."""
-        for name, new in model_identity(subject).items():
+        for name, new in identity.model_identity(subject).items():
             stored = getattr(self, name)
             if stored != new:
                 raise InputError(
@@ -210,7 +209,7 @@ def _to_json(content: dict[str, Any]) -> bytes:
 def _mask_checksum(mask: HeadMask) -> str:
     named = {"positional": mask.positional, "unnamed": mask.unnamed}
     named |= {f"relation {name}": part for name, part in sorted(mask.relations.items())}
-    return checksum(
+    return identity.checksum(
         part for name, heads in named.items() for part in (f"{name} {heads.shape}".encode(), heads.tobytes())
     )
 
@@ -234,7 +233,7 @@ def source_digest(values: Iterable[Any]) -> str:
 
 def _first_difference(name: str, stored: Any, new: Any) -> tuple[str, Any]:
     """What differs first between two values, in words, and the new value of it."""
-    if CHECKSUM in str(stored)[: len(CHECKSUM)]:
+    if str(stored).startswith(identity.CHECKSUM):
         return f"a different {name}", new
     if not isinstance(stored, Mapping) or not isinstance(new, Mapping):
         return f"{name}={stored!r:.200}, not {new!r:.200}", new
@@ -252,6 +251,8 @@ def _comparable(name: str, value: Any) -> Any:
 
 
 def _method_settings(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """A provenance without what other fields of the plan hold: the versions, and the description of a head mask."""
+    """A provenance without what other fields hold (versions, head mask), and without what older manifests lack."""
     parameters = {name: value for name, value in provenance["parameters"].items() if name != "mask"}
-    return {name: value for name, value in provenance.items() if name != "versions"} | {"parameters": parameters}
+    return {name: value for name, value in provenance.items() if name not in ("versions", "promise")} | {
+        "parameters": parameters
+    }

@@ -1,33 +1,15 @@
-"""Replies to a whole table of prompts, read or written, explained shard by shard and resumed after interruptions."""
+"""The explained replies to a table of prompts, opened without their model."""
 
-import hashlib
-import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from nbsal.answers.generate import Generated
-from nbsal.answers.hops import Count
-from nbsal.answers.replies import explain_row, plain, write_rows
-from nbsal.answers.settings import OF_ALL_ROWS, ReplySettings, check_generate
-from nbsal.corpus.destination import open_destination
-from nbsal.corpus.manifest import Plan, Shard
-from nbsal.corpus.reply_table import ASKED, Answers, to_table
-from nbsal.corpus.run import check_explainers, run_shards
-from nbsal.corpus.shards import Task, error_text, write_shard
-from nbsal.corpus.sources import Source, UnreadableRow, open_columns
-from nbsal.corpus.storage import Storage
+from nbsal.corpus.reply_table import ASKED
 from nbsal.corpus.stored import Stored, open_stored
-from nbsal.evaluation.cache import Explainers
-from nbsal.support.errors import Cancelled, InputError
-from nbsal.support.progress import Meter, Progress
+from nbsal.support.errors import InputError
 from nbsal.support.validation import checked, positive_number
 
 if TYPE_CHECKING:
     import pandas
-    from distributed import Client
 
 TOKEN_COLUMNS = ("tokens", "starts", "ends", "special", "logprob", "rank", "entropy", "drawn")
 
@@ -86,66 +68,6 @@ class Replies(Stored):
 
 
 @checked
-def explain_replies(
-    explainers: Explainers,
-    source: Any,
-    out: str | os.PathLike[str],
-    asked: str = ASKED,
-    documents: str | None = None,
-    reply: str | None = None,
-    client: "Client | None" = None,
-    *,
-    unit: Any = "sentence",
-    number: str | None = None,
-    template: str | None = None,
-    tools: Any = None,
-    seed: int | None = None,
-    batch_size: int | None = None,
-    hops: Count = 0,
-    shard_rows: int = 100,
-    resume: bool = True,
-    overwrite: bool = False,
-    progress: Progress = True,
-    cancel: Event | None = None,
-    **generate: Any,
-) -> Replies:
-    """Explain the reply to every row of a source, store the results as Parquet files in a folder, and open it.
-
-    `asked`, `documents` and `reply` are names of columns: of prompts or lists of messages, of lists of documents, and
-    of replies as texts or token ids. Without a reply, the model writes one, with the settings of `generate` that are
-    passed; where these draw tokens, row i draws them from `seed` + i. All other arguments are those of `nbsal.answer`
-    and of `nbsal.corpus.explain`, whose runs are interrupted and resumed alike; the manifest holds them.
-
-    >>> import tempfile, nbsal
-    >>> explain = nbsal.Explainer(nbsal.load("demo/notes"), "occlusion")
-    >>> rows = [{"asked": [{"role": "user", "content": "Where does Mara live?"}], "notes": ["Mara lives in Oslo."]}]
-    >>> with tempfile.TemporaryDirectory() as out:
-    ...     replies = explain_replies(explain, rows, out, documents="notes", unit="document", progress=False)
-    ...     replies.sources(k=1)[["reply", "text"]].values.tolist()
-    [[' Mara lives in Oslo.</s>', 'Where does Mara live?']]
-    """
-    members, storage = check_explainers(explainers), open_destination(out, source)
-    names = {"asked": asked, "documents": documents, "reply": reply}
-    columns = {key: name for key, name in names.items() if name is not None}
-    generate = check_generate(generate)
-    if seed is None and generate.get("do_sample") and reply is None:
-        message = "do_sample=True draws tokens, which a resumed run must draw again. Pass a seed."
-        raise InputError(message, argument="seed", value=seed)
-    settings = ReplySettings((), unit, number, template, tools, seed, batch_size, hops, generate=generate)
-    shard_rows, recorded = positive_number(shard_rows, "shard_rows"), _plan_settings(settings, columns)
-
-    def create_task(tokens: int | None) -> Task:
-        plan = Plan.create(members, shard_rows, asked, None, "float32", tokens, recorded)
-        return ReplyTask(explainers=members, plan=plan, settings=settings, columns=tuple(columns))
-
-    opened = open_columns(source, list(columns.values()), texts=False)
-    plain_rows = (tuple(map(plain, row)) if isinstance(row, tuple) else plain(row) for row in opened.rows)
-    rows = Source(plain_rows, opened.total)
-    run_shards(create_task, rows, storage, Replies, client, resume, overwrite, progress, cancel)
-    return open_replies(out)
-
-
-@checked
 def open_replies(location: str | os.PathLike[str]) -> Replies:
     """Open the explained replies in a folder, or at an address that fsspec supports; the run need not be complete.
 
@@ -157,54 +79,3 @@ def open_replies(location: str | os.PathLike[str]) -> Replies:
     4
     """
     return open_stored(location, Replies)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReplyTask(Task):
-    """Explain the reply to every row; `columns` says what the values of a row are, if it has several."""
-
-    settings: ReplySettings
-    columns: Sequence[str]
-
-    def run(self, storage: Storage, number: int, values: Sequence[Any], meter: Meter) -> Shard:
-        first = number * self.plan.shard_rows
-        rows = [self._row(value) for value in values]
-        written = enumerate(write_rows(self.subject, rows, self.settings, meter))
-        results = [self._explain(row, first + place, meter, reply) for place, (row, reply) in written]
-        asked = [row.get(ASKED) if isinstance(row, Mapping) else None for row in rows]
-        data = to_table(self.plan, first, asked, results)
-        sizes = [len(next(iter(result.values())).ids) for result in results if not isinstance(result, str)]
-        return write_shard(storage, self.plan, number, values, data, sizes)
-
-    def _row(self, value: Any) -> Any:
-        """The values of a row by name."""
-        if isinstance(value, UnreadableRow):
-            return value
-        values = value if isinstance(value, tuple) and len(value) == len(self.columns) else (value,)
-        row = dict(zip(self.columns, values, strict=False))
-        return row | {"documents": row.get("documents") or None}  # an empty cell holds no documents
-
-    def _explain(self, row: Any, at: int, meter: Meter, written: Generated | None) -> Answers:
-        """The answers of a row, or the text of the error that prevented them."""
-        done = meter.done
-        try:
-            meter.check()
-            if isinstance(row, UnreadableRow):
-                return row.reason
-            return explain_row(self.explainers, row, at, self.settings, meter, written)
-        except Cancelled:
-            raise
-        except Exception as error:  # a model may raise anything for a text: store the error and continue
-            return error_text(error)
-        finally:
-            meter.reach(done + 1)
-
-
-def _plan_settings(settings: ReplySettings, columns: Mapping[str, str]) -> dict[str, Any]:
-    """What the manifest holds of the settings; a template and tools as checksums."""
-    entries = {name: getattr(settings, name) for name in (*OF_ALL_ROWS, "generate")} | {"columns": dict(columns)}
-    for name in ("template", "tools"):
-        if entries[name] is not None:
-            entries[name] = hashlib.sha256(repr(entries[name]).encode()).hexdigest()
-    stored: dict[str, Any] = json.loads(json.dumps(entries, default=repr))
-    return stored

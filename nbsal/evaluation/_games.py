@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nbsal.evaluation._hiding import check_fractions, evaluate_hiding
 from nbsal.evaluation.cache import Cache, Coalitions, Explainers
-from nbsal.evaluation.results import MetricInfo, Results
+from nbsal.evaluation.results import GAMES, MetricInfo, Results
 from nbsal.explain.explainer import Explainer
 from nbsal.methods.base import LayerMethod
 from nbsal.methods.decoding import Decoded
@@ -24,7 +24,6 @@ from nbsal.support.intervals import Floats
 from nbsal.support.progress import Progress
 from nbsal.support.validation import Text, checked
 
-GAMES = {"revealing": "high", "hiding": "low"}
 FRACTIONS = tuple(step / 20 for step in range(21))
 LENGTHS = ("content", "sequence")
 RANDOM = 20

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbsal.explain.saliency import Saliency
-from nbsal.model.subject import Subject
+from nbsal.methods.lazy import Subject
 from nbsal.model.text.token_text import SPACE_MARKS, is_byte_level, token_text
 from nbsal.render import colours, fonts, html
 from nbsal.samples import idf as wikitext_idf

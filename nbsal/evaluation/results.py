@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FORMAT = 2
 # Distinguishable with any kind of colour vision.
 BEST, RIVAL = "font-weight: bold", "font-style: italic"
+GAMES = {"revealing": "high", "hiding": "low"}  # the direction of each game's better accuracy
 
 
 @checked

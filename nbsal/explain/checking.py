@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.explain.finding import Candidate, Check, Outcome, candidates, choose_named
+from nbsal.explain.finding import TOO_LONG, Candidate, Check, Outcome, candidates, choose_named
 from nbsal.explain.saliency import Saliency
 from nbsal.methods.rng import text_rng
 from nbsal.model.running.masking import TEXT, MaskedModel
@@ -23,12 +23,8 @@ from nbsal.passes import trace
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter
 
-PASSES = 16
-FEWEST = 4  # passes: the whole text, a word, the named words together, random words
-MOST = 1000
 AT_ONCE = 4  # passes between which a newer text may come first
 QUICK = 0.5  # seconds that a check may take without being asked for
-TOO_LONG = "The text is longer than the model reads at once; hiding words needs a shorter one."
 
 
 class TooSlow(Exception):
@@ -37,16 +33,6 @@ class TooSlow(Exception):
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
         self.seconds = seconds
-
-
-def budget(passes: Any) -> int:
-    """The number of passes that a check may take; True stands for the usual number."""
-    if passes is True:
-        return PASSES
-    if isinstance(passes, int) and FEWEST <= passes <= MOST:
-        return passes
-    message = f"check={passes!r:.60} must be True, False or a number of passes from {FEWEST} to {MOST:,}."
-    raise InputError(message, argument="check", value=passes)
 
 
 def way_of(method: Any) -> str | int:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nbsal.explain import checking
 from nbsal.explain.explanation import versions
+from nbsal.explain.finding import budget
 from nbsal.explain.many import explain_batch, explain_many, plan_batch, windows_of
 from nbsal.explain.saliency import LayerSaliency, Saliencies, Saliency
 from nbsal.explain.windows import target_jobs
@@ -103,7 +104,7 @@ class Explainer:
         >>> explain.check(explain("A warm and funny film.")).check.state
         'supported'
         """
-        limit, masked_model = checking.budget(passes), MaskedModel(self.subject, checking.way_of(self.method))
+        limit, masked_model = budget(passes), MaskedModel(self.subject, checking.way_of(self.method))
         with Meter(limit, progress, cancel) as meter:
             return saliency.with_check(checking.check(saliency, masked_model, target, limit, meter))
 
@@ -228,7 +229,7 @@ class Explainer:
             "versions": versions(),
         } | architecture.precision_note(method_subject.device, method_subject.dtype)
         if package := plugins.origin(self.method.name):
-            provenance["package"] = package
+            provenance |= {"package": package, "promise": sorted(self.method.promise)}
         if isinstance(self.method, Decoded):
             provenance["lm"] = self.subject.lm_head.source
         return provenance

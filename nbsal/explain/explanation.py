@@ -1,7 +1,7 @@
 """What every explanation of a text holds: scores, tokens, the decision and its provenance; saved as JSON."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
@@ -113,23 +113,28 @@ class Explanation:
 
     @property
     def about_target(self) -> bool:
-        """Whether the scores depend on the target; assumed of methods that the catalogue cannot create."""
-        return labels.about_target(self._catalogue_method)
+        """Whether the scores depend on the target; assumed of methods of which nothing is known."""
+        return "not_about_target" not in self._promise
 
     @property
     def signed(self) -> bool:
-        """Whether the scores speak for and against the target; assumed of methods that the catalogue cannot create."""
-        return labels.is_signed(self._catalogue_method) or bool((self.scores < 0).any())
+        """Whether the scores speak for and against the target; assumed of methods of which nothing is known."""
+        return "nonnegative" not in self._promise or bool((self.scores < 0).any())
 
     @property
-    def _catalogue_method(self) -> Any:
-        """The method, as far as its name tells it."""
-        from nbsal.methods import catalogue
-
+    def _promise(self) -> Collection[str]:
+        """What is known of the method's scores: of nbsal's own by name, of others by provenance or method."""
+        if (own := labels.own_promise(self.method)) is not None:
+            return own
+        if isinstance(promise := self.provenance.get("promise"), list):
+            return promise
         try:
-            return catalogue.create(self.method)
-        except NbsalError:  # no name of the catalogue, or a method of another package that needs settings
-            return None
+            from nbsal.methods import catalogue
+
+            method: Any = catalogue.create(self.method)
+        except NbsalError:  # torch is missing, the name is unknown, or the method of another package needs settings
+            return ()
+        return getattr(method, "promise", ())
 
     def notes(self) -> list[str]:
         """What a reader must know to judge the scores: model, method, truncation, windows, completeness gap."""

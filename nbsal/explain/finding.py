@@ -7,6 +7,8 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any, Literal, Self
 
+from nbsal.support.errors import InputError
+
 MOST_FOR = 5  # candidates for the target
 MOST_AGAINST = 2
 MOST_NAMED = 3  # words in a sentence
@@ -19,6 +21,11 @@ SOME = 0.25  # the same of other words, if one alone is a reason
 LITTLE = 0.1  # the same of other words, if none alone is
 SHORT = 3  # letters of a short word, which is often a function word
 SURE = 1e-9  # probabilities closer to 0 or 1 have the same log odds
+
+PASSES = 16  # of a check
+FEWEST_PASSES = 4  # the whole text, a word, the named words together, random words
+MOST_PASSES = 1000
+TOO_LONG = "The text is longer than the model reads at once; hiding words needs a shorter one."
 
 State = Literal["unchecked", "supported", "weak", "contradicted"]
 
@@ -147,6 +154,16 @@ class Check:
         candidates = tuple(Candidate(**word | {"words": tuple(word["words"])}) for word in content["candidates"])
         single = {name: Outcome(**content[name]) for name in ("whole", "together")}
         return cls(**content | outcomes | single | {"candidates": candidates, "named": tuple(content["named"])})
+
+
+def budget(passes: Any) -> int:
+    """The number of forward passes that a check may take; True stands for the usual number."""
+    if passes is True:
+        return PASSES
+    if isinstance(passes, int) and FEWEST_PASSES <= passes <= MOST_PASSES:
+        return passes
+    message = f"check={passes!r:.60} must be True, False or a number of passes from {FEWEST_PASSES} to {MOST_PASSES:,}."
+    raise InputError(message, argument="check", value=passes)
 
 
 def candidates(words: Iterable[tuple[str, float, int]], raises: bool = False) -> list[Candidate]:

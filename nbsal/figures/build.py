@@ -24,7 +24,7 @@ from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliencies
 from nbsal.figures.arguments import Models, NamedModel, class_numbers
 from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS
-from nbsal.heads.statistics import HeadStudy
+from nbsal.heads.counts import HeadStudy
 from nbsal.model.subject import Subject
 from nbsal.support.errors import InputError, TableMissing
 from nbsal.support.validation import Text

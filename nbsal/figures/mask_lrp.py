@@ -19,7 +19,7 @@ from nbsal.evaluation.results import Results
 from nbsal.explain.saliency import Saliency
 from nbsal.figures import style
 from nbsal.figures.tables import score_table
-from nbsal.heads.statistics import HeadStudy
+from nbsal.heads.counts import HeadStudy
 from nbsal.model.head_mask import HeadMask
 from nbsal.render import html, text_lines
 from nbsal.render.looks import look

@@ -2,9 +2,12 @@
 
 import inspect
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from nbsal.methods.base import Method
 from nbsal.methods.cost import evaluate
+
+if TYPE_CHECKING:
+    from nbsal.methods.base import Method
 
 # The methods to try first, in this order: label, what it shows.
 RECOMMENDED = {
@@ -73,6 +76,15 @@ SUFFIXES = {
     "thermostat": "ThermoStat",
 }
 
+# What the first sentence and the legend need of nbsal's own methods, without importing them; tests compare it with the
+# catalogue. A name without its suffix stands for the variants too.
+NONNEGATIVE = frozenset({
+    "gradcam", "simple", "smooth", "decoded-gradcam", "decoded-simple", "raw-attention", "rollout", "attention-cam",
+    "attention-gradcam", "gae", "alti", "partial-lrp", "transformer-attribution", "mask-lrp", "random",
+    "integrated@allennlp",
+})  # fmt: skip
+NOT_ABOUT_TARGET = frozenset({"raw-attention", "rollout", "alti", "random"})
+
 
 @dataclass(frozen=True)
 class Label:
@@ -83,7 +95,7 @@ class Label:
     group: str
 
 
-def describe(method: Method, decodes: bool = True) -> Label:
+def describe(method: "Method", decodes: bool = True) -> Label:
     """How a method appears on screen, for a model with an LM head (`decodes`) or without one."""
     first = RECOMMENDED if decodes else WITHOUT_LM_HEAD | RECOMMENDED
     if method.name in first:
@@ -100,7 +112,7 @@ def label_of(name: str) -> str:
     return f"{label} · {SUFFIXES.get(variant, variant)}" if variant else label
 
 
-def cost_words(method: Method) -> str:
+def cost_words(method: "Method") -> str:
     """The cost of a method in passes through the model, or "": a pass is a forward with its backward one."""
     if not hasattr(method, "cost"):  # a method that was not registered
         return ""
@@ -116,11 +128,15 @@ def cost_words(method: Method) -> str:
     return f"{passes} {'pass' if passes == 1 else 'passes'}"
 
 
-def is_signed(method: Method | None) -> bool:
+def is_signed(method: "Method | None") -> bool:
     """Whether the scores of a method speak for and against the target."""
     return "nonnegative" not in getattr(method, "promise", ())
 
 
-def about_target(method: Method | None) -> bool:
-    """Whether the scores of a method depend on what is explained."""
-    return "not_about_target" not in getattr(method, "promise", ())
+def own_promise(name: str) -> frozenset[str] | None:
+    """Whether scores of nbsal's own method are 0 or more, and whether they depend on the target; None for others."""
+    base, _, variant = name.partition("@")
+    if base not in RECOMMENDED | WITHOUT_LM_HEAD | LABELS or variant not in {"", *SUFFIXES}:
+        return None
+    parts = (("nonnegative", NONNEGATIVE), ("not_about_target", NOT_ABOUT_TARGET))
+    return frozenset(promise for promise, names in parts if {base, name} & names)

@@ -4,12 +4,14 @@ The text of each says what is wrong and what to do. Errors about an argument als
 name, `value` what was passed, `valid` what may be passed instead (where there is a list of such values).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 LONG_LIST = 8  # names: a message with more of them says which is the closest
+MODEL_PACKAGES = ("torch", "transformers", "captum", "tokenizers", "safetensors")  # needed to explain, not to show
 LISTED = 12  # names that follow a suggestion; of more, the message says where they are
 
 
@@ -159,6 +161,30 @@ class MissingExtra(NbsalError, ImportError):
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional dependency. Install it with: pip install 'nbsal[{extra}]'")
         self.extra = extra
+
+
+class MissingPackage(MissingExtra):
+    """A package that runs models is not installed: results open without it; `package` is its name.
+
+    >>> str(MissingPackage("nbsal.load", "torch"))
+    'nbsal.load needs torch, which is not installed. Install it with: pip install nbsal'
+    """
+
+    def __init__(self, feature: str, package: str) -> None:
+        problem = f"{feature} needs {package}, which is not installed."
+        ImportError.__init__(self, f"{problem} Install it with: pip install nbsal")
+        self.extra, self.package = "", package
+
+
+@contextmanager
+def names_missing_package(feature: str) -> Iterator[None]:
+    """Raise MissingPackage about a feature if the block imports a package that runs models and is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in MODEL_PACKAGES:
+            raise
+        raise MissingPackage(feature, error.name) from error
 
 
 class Cancelled(NbsalError):

@@ -19,7 +19,7 @@ from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from zipfile import BadZipFile
 
-from nbsal.support.errors import InputError, NbsalError, UnknownName, file_error
+from nbsal.support.errors import InputError, NbsalError, UnknownName, file_error, names_missing_package
 
 Text = str | tuple[str, str]
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half of a character in UTF-16
@@ -224,7 +224,7 @@ def checked(function: F) -> F:
             problem = f"{function.__qualname__} has no argument {name!r}."
             valid = [parameter for parameter in signature.parameters if parameter != "self"]
             raise UnknownName(name, kwargs[name], valid, problem, spelled=name) from None
-        with ExitStack() as stack:
+        with ExitStack() as stack, names_missing_package(function.__qualname__):
             for name in [name for name in bound.arguments if name in hints()]:
                 hint = hints()[name]
                 value = bound.arguments[name] = check_value(bound.arguments[name], hint, name)

@@ -11,12 +11,11 @@ from nbsal.answers import findings, sentences
 from nbsal.answers.answer import Answer
 from nbsal.answers.evidence import Evidence, Place, hides, measure
 from nbsal.answers.findings import Finding
-from nbsal.answers.hiding import Hiding
 from nbsal.answers.hops import Count
 from nbsal.answers.judgement import Judgement
+from nbsal.answers.lazy import Hiding, prompts
 from nbsal.answers.page import AnswerPicture
 from nbsal.answers.phrases import PhraseMatrix, phrases
-from nbsal.answers.prompts import with_reply
 from nbsal.answers.reading import Reading, Unit
 from nbsal.answers.sources import Source
 from nbsal.support.errors import InputError
@@ -310,7 +309,7 @@ def rival_scores(answer: Answer, rival: str, at: int) -> SpanScores:
     assert target is not None
     subject, reading = running.explainer.subject, answer.reading
     _, ((_, index), _) = target.terms
-    reply = with_reply(subject, reading.prompt, (*reading.reply_ids[:token], index))
+    reply = prompts.with_reply(subject, reading.prompt, (*reading.reply_ids[:token], index))
     other = measure(Hiding(subject, reply, reply.units("sentence")))
     scores = np.zeros(len(reading.row))
     scores[: len(span.scores)] = span.scores

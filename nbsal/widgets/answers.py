@@ -10,15 +10,14 @@ import numpy as np
 import traitlets
 
 from nbsal.answers.answer import Answer
-from nbsal.answers.answering import explain_again
 from nbsal.answers.evidence import Evidence, measure, passes
 from nbsal.answers.findings import Floats, part_text
-from nbsal.answers.hiding import Hiding
 from nbsal.answers.hops import check_hops
 from nbsal.answers.judgement import Judgement
+from nbsal.answers.lazy import Hiding
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
-from nbsal.explain.explainer import Explainer
-from nbsal.model.subject import Subject
+from nbsal.explain.lazy import Explainer
+from nbsal.methods.lazy import Subject
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.progress import Progress
 from nbsal.widgets import answer_parts as parts
@@ -341,7 +340,9 @@ class Answers(Shading, MethodTraits, View):
                 return written
             if explainer is self.explainer and self.plain_result is not None and self.subject.version == self._version:
                 return self._first
-            return explain_again(self._first, explainer, self._progress(job), job.cancel)
+            from nbsal.answers import answering  # imports torch
+
+            return answering.explain_again(self._first, explainer, self._progress(job), job.cancel)
 
         return explain
 

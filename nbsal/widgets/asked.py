@@ -8,9 +8,8 @@ from typing import Any
 from nbsal.answers import findings
 from nbsal.answers.answer import Answer
 from nbsal.answers.sources import PLACEHOLDER, Source, parse_documents, parse_messages, parse_prompt
-from nbsal.explain.explainer import Explainer
-from nbsal.methods import catalogue
-from nbsal.methods.perturbation import Perturbation
+from nbsal.explain.lazy import Explainer
+from nbsal.methods.lazy import Perturbation, catalogue
 from nbsal.support.errors import InputError
 from nbsal.widgets.answer_parts import Struck
 from nbsal.widgets.choices import offered_methods, view_choices

@@ -7,7 +7,7 @@ import traitlets
 
 from nbsal.evaluation.audit import page
 from nbsal.evaluation.audit.result import Audit as FinishedAudit
-from nbsal.explain.explainer import Explainer
+from nbsal.explain.lazy import Explainer
 from nbsal.render import html, text_lines
 from nbsal.render.headline import plain
 from nbsal.render.text_lines import Bars, ScoredText

@@ -49,8 +49,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import traitlets
 
-from nbsal.explain.explainer import Explainer
-from nbsal.model.subject import Subject
+from nbsal.explain.lazy import Explainer
+from nbsal.methods.lazy import Subject
 from nbsal.support.errors import Cancelled, InputError, UnknownName
 from nbsal.support.progress import Meter
 from nbsal.support.validation import checked
@@ -215,7 +215,7 @@ class View(ExportedWidget):
         """Wait until the current request is done; raise its error if it failed."""
         if self._worker.here:
             raise InputError("wait() was called on the worker of this view, which would wait for itself.")
-        self._worker.resume()
+        self._worker.help()
         with self._lock, nullcontext():
             if not self._lock.wait_for(self._is_done, timeout):
                 raise TimeoutError(f"{type(self).__name__} is still computing after {timeout} seconds.")
@@ -343,6 +343,7 @@ class View(ExportedWidget):
             raise InputError(f"{type(self).__name__} has no result yet. Call request() and wait() first.")
 
     def _wait_briefly(self) -> None:
+        self._worker.help()
         with self._lock, nullcontext():
             self._lock.wait_for(lambda: self._is_done() or self._preview, DISPLAY_TIMEOUT)
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from nbsal.explain.explainer import Explainer
+from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentence import Statement
-from nbsal.model.targets import label_index
+from nbsal.methods.lazy import targets
 from nbsal.render import html, text_lines
 from nbsal.render.headline import percent, phrases
 from nbsal.render.text_lines import ScoredText
@@ -201,7 +201,7 @@ class Browse(Shading, CorpusView):
         check_one_per_text(labels, "labels", count)
         names = [] if self.subject is None else self.subject.labels
         if names:
-            return [str(names[label_index(label, names, "labels")]) for label in labels]
+            return [str(names[targets.label_index(label, names, "labels")]) for label in labels]
         for label in labels:
             if not isinstance(label, str):
                 message = f"Without an explainer, labels must be names of classes, not {label!r:.40}."

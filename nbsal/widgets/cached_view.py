@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nbsal.explain.explainer import Explainer
+from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.support.progress import Meter
 from nbsal.widgets import jobs

@@ -5,11 +5,11 @@ from typing import Any
 
 import traitlets
 
-from nbsal.explain import checking
-from nbsal.explain.explainer import Explainer
 from nbsal.explain.explanation import Explanation
+from nbsal.explain.finding import PASSES, budget
+from nbsal.explain.lazy import Explainer, checking
 from nbsal.explain.sentence import Statement
-from nbsal.model.running.masking import MaskedModel
+from nbsal.methods.lazy import MaskedModel
 from nbsal.support.errors import Cancelled
 from nbsal.support.progress import Meter
 from nbsal.widgets import jobs
@@ -73,21 +73,21 @@ class CheckedView(View):
         """Cancel the current request or check; the previous result stays on display, and its check is offered."""
         with self._lock:
             if self._check_job is not None:
-                self._checking = {"state": "offered", "passes": checking.PASSES}
+                self._checking = {"state": "offered", "passes": PASSES}
             super().cancel()
 
     @traitlets.validate("check")
     def _valid_check(self, proposal: Any) -> Any:
         value = proposal["value"]
         if value is not False and not (isinstance(value, str) and value == AUTO):
-            checking.budget(value)
+            budget(value)
         return value
 
     def checking_state(self, result: Any) -> dict[str, Any]:
         """Whether a new result is going to be checked, or can be."""
         if not self._can_check(result) or result.checks:
             return {}
-        return {"state": "offered", "passes": checking.PASSES} if self.check is False else {"state": "waiting"}
+        return {"state": "offered", "passes": PASSES} if self.check is False else {"state": "waiting"}
 
     def _can_check(self, result: Any) -> bool:
         is_whole = isinstance(result, Explanation) and result.provenance.get("windows", 1) == 1
@@ -117,7 +117,7 @@ class CheckedView(View):
 
     def _run_check(self, result: Any, row: int, inputs: dict[str, Any], passes: Any, job: jobs.Job) -> None:
         """Check a result on the worker."""
-        limit = checking.budget(True if passes == AUTO else passes)
+        limit = budget(True if passes == AUTO else passes)
         meter = Meter(limit, lambda done, _: self._show_checking(job, done, limit), job.cancel)
         try:
             if passes == AUTO:

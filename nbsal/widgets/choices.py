@@ -11,11 +11,9 @@ from typing import Any, ClassVar
 
 import traitlets
 
-from nbsal.explain.explainer import Explainer
-from nbsal.methods import catalogue, crossing, labels
-from nbsal.methods.base import LayerMethod, Method
-from nbsal.methods.decoding import Decoded
-from nbsal.model.subject import Subject
+from nbsal.explain.lazy import Explainer
+from nbsal.methods import labels
+from nbsal.methods.lazy import Decoded, LayerMethod, Method, Subject, catalogue, crossing
 from nbsal.support.errors import LISTED, InputError, UnknownName
 
 NO_CHOICES: dict[str, Any] = {  # of a finished result

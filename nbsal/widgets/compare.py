@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
-from nbsal.explain.explainer import Explainer
+from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.render import html, text_lines
 from nbsal.render.headline import percent

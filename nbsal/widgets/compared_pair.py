@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbsal.evaluation._agreement import jaccard, kendall
+from nbsal.evaluation.rankings import jaccard, kendall
 from nbsal.explain.explanation import Floats
 from nbsal.explain.saliency import Saliency
 from nbsal.render import html

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nbsal.explain.explainer import Explainer
+from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliencies, Saliency
 from nbsal.render import html
 from nbsal.render.headline import percent

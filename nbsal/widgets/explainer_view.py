@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import traitlets
 
-from nbsal.explain.explainer import Explainer
 from nbsal.explain.explanation import Explanation
-from nbsal.explain.many import explain_rows
+from nbsal.explain.lazy import Explainer, many
 from nbsal.explain.saliency import Saliency
-from nbsal.methods import catalogue
-from nbsal.methods.base import LayerMethod, Method
-from nbsal.methods.decoding import Decoded
-from nbsal.model.subject import Subject
+from nbsal.methods.lazy import Decoded, LayerMethod, Method, Subject, catalogue
 from nbsal.model.target import Contrast
 from nbsal.support.errors import InputError
 from nbsal.widgets import jobs, wire
@@ -163,7 +159,7 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
         text, target = inputs["text"], inputs["target"]
         encoded = explainers[0].subject.encode(text)
         results: dict[str, Saliency] = {}
-        explain_rows(
+        many.explain_rows(
             {str(number): explainer for number, explainer in enumerate(explainers)},
             encoded,
             [target],

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
-from nbsal.evaluation._games import GAMES
-from nbsal.evaluation.results import Results
-from nbsal.explain.explainer import Explainer
+from nbsal.evaluation.results import GAMES, Results
+from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentence import Statement
-from nbsal.model.running.masking import MaskedModel
-from nbsal.model.subject import Subject
+from nbsal.methods.lazy import MaskedModel, Subject
 from nbsal.model.text.tokens import Row
 from nbsal.render import html, text_lines
 from nbsal.render.headline import percent

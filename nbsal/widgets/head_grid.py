@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbsal.heads.statistics import HeadStudy
+from nbsal.heads.counts import HeadStudy
 from nbsal.model.head_mask import HeadMask, Heads
 from nbsal.render import html
 from nbsal.render.headline import percent

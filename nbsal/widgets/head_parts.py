@@ -4,16 +4,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentence import HeadsOff
-from nbsal.methods import catalogue
-from nbsal.methods.relevance import MaskLRP
-from nbsal.model.subject import Subject
+from nbsal.methods.lazy import MaskLRP, Subject, catalogue, trace
 from nbsal.model.text.tokens import Row
-from nbsal.passes import trace
 from nbsal.render import colours, html
 from nbsal.render.headline import change_words
 from nbsal.support.errors import ModelError
@@ -205,7 +201,7 @@ class AttentionPart(Part):
         for block in range(self._subject.depth):
             weights = maps.pop(block)[0].float()  # one block at a time: all of them fill the memory several times over
             top = weights.amax((-1, -2), keepdim=True)
-            shares[block] = (weights * 255).div_(top).round_().to(torch.uint8).cpu().numpy()
+            shares[block] = (weights * 255).div_(top).round_().byte().cpu().numpy()
             largest[block] = top[:, 0, 0].cpu().numpy()
         return shares, largest
 

@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from nbsal.explain.explainer import Explainer
+from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentence import Statement
-from nbsal.heads.statistics import HeadStudy
-from nbsal.methods import catalogue
-from nbsal.methods.relevance import MaskLRP
+from nbsal.heads.counts import HeadStudy
+from nbsal.methods.lazy import MaskLRP, Subject, catalogue
 from nbsal.model.head_mask import HeadMask
-from nbsal.model.subject import Subject
 from nbsal.render import text_lines
 from nbsal.support.validation import checked
 from nbsal.widgets import jobs
@@ -123,7 +121,7 @@ class HeadView(CachedView):
 
     def effect_notes(self) -> list[str]:
         """What the numbers before and after are of, or that no head is off in the answer."""
-        if not masks_heads(self.method) and not isinstance(self.result, HeadGrid):
+        if not isinstance(self.result, HeadGrid) and not masks_heads(self.method):
             return [UNMASKED]
         return [ZEROED] if self.effect is not None and self.effect.without is not None and self.effect.off else []
 

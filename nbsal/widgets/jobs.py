@@ -9,8 +9,9 @@ import atexit
 import os
 import traceback
 import weakref
+from asyncio import get_running_loop
 from collections.abc import Callable, Hashable, Iterator, Set
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from threading import Condition, Event, RLock, Thread, current_thread
 from typing import Any
 
@@ -51,6 +52,7 @@ class Worker:
         self._running: list[Job] = []  # each runs between two steps of the one before it
         self._closed = False
         self._thread: Thread | None = None
+        self._threadless = False
         _ALL_WORKERS.add(self)
 
     def submit(self, key: Hashable, run: Callable[[Job], None]) -> Job:
@@ -71,8 +73,19 @@ class Worker:
         with self._changed, nullcontext():
             if self._waiting and not self._closed and (self._thread is None or not self._thread.is_alive()):
                 self._thread = Thread(target=self._work, name="nbsal-worker", daemon=True)
-                self._thread.start()
+                try:
+                    self._thread.start()
+                except RuntimeError:  # Python in a page has no threads
+                    self._thread, self._threadless = None, True
+                    with suppress(RuntimeError):  # without an event loop, whoever waits runs them
+                        get_running_loop().call_soon(self.run_waiting)
             self._changed.notify()
+
+    def help(self) -> None:
+        """Start the waiting jobs, and run them in this thread where there is no other: before waiting for one."""
+        self.resume()
+        if self._threadless:
+            self.run_waiting()
 
     def withdraw(self, job: Job) -> bool:
         """Cancel a job; return True if it had not started and now never will."""

@@ -8,12 +8,11 @@ import numpy as np
 import traitlets
 
 from nbsal.answers.running import SpanSaliency
-from nbsal.explain.explainer import Explainer
 from nbsal.explain.explanation import Floats
+from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
-from nbsal.methods.base import LayerMethod
-from nbsal.methods.decoding import Decoded
 from nbsal.methods.labels import label_of
+from nbsal.methods.lazy import Decoded, LayerMethod
 from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import name_in_sentence, percent
 from nbsal.render.text_lines import ScoredText

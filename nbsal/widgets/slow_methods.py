@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
-from nbsal.explain.explainer import Explainer
+from nbsal.explain.lazy import Explainer
 from nbsal.support.errors import Cancelled, NbsalError
 from nbsal.support.validation import Text
 from nbsal.widgets.jobs import Job, Worker

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.evaluation._games import GAMES
-from nbsal.explain.checking import TOO_LONG
+from nbsal.evaluation.results import GAMES
 from nbsal.explain.explanation import Floats
+from nbsal.explain.finding import TOO_LONG
 from nbsal.explain.saliency import Saliency
-from nbsal.model.running.masking import MaskedModel
-from nbsal.model.targets import decide, is_regression
+from nbsal.methods.lazy import MaskedModel, targets, trace
 from nbsal.model.text.tokens import Encoded, Row
-from nbsal.passes import trace
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter
 
@@ -168,10 +166,10 @@ def _play(
     """Play both games in several orders; return the labels, and for each game the outputs [order, step, label]."""
     subject = masked_model.subject
     coalitions = np.concatenate([_coalitions(row, order, steps) for order in orders])
-    if subject.task == "sequence" and not is_regression(subject):
+    if subject.task == "sequence" and not targets.is_regression(subject):
         labels = subject.labels
         (logits,) = masked_model.logits([row], [coalitions], meter)
-        decisions = [decide(subject, row, coalition_logits, None) for coalition_logits in logits]
+        decisions = [targets.decide(subject, row, coalition_logits, None) for coalition_logits in logits]
         values = np.stack([decision.probabilities.double().numpy() for decision in decisions])
     else:
         resolved = trace.record(subject, Encoded([row], 0), [target], needs=()).decisions[0].target

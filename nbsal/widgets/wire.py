@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbsal.explain.explanation import Explanation, Floats
-from nbsal.model.subject import Subject
-from nbsal.model.text import tokenize
+from nbsal.methods.lazy import Subject, tokenize
 from nbsal.model.text.tokens import Row
 
 LARGEST = float(np.finfo(np.float32).max)

@@ -6,8 +6,8 @@ from typing import Any
 
 import traitlets
 
-from nbsal.explain.checking import TOO_LONG
-from nbsal.explain.explainer import Explainer
+from nbsal.explain.finding import TOO_LONG
+from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.render import text_lines
 from nbsal.support.errors import UnknownName

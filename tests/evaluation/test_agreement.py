@@ -17,9 +17,10 @@ from nbsal.evaluation import (
     rationale_agreement,
     token_f1_at,
 )
-from nbsal.evaluation._agreement import average_precision, iou_f1, kendall
+from nbsal.evaluation._agreement import average_precision, iou_f1
 from nbsal.evaluation._overlap import bootstrap_weights
 from nbsal.evaluation.curve import text_order
+from nbsal.evaluation.rankings import kendall
 from nbsal.support.errors import InputError, UnknownName
 from tests import axioms, zoo
 from tests.cases import cases

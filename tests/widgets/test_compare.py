@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.evaluation._agreement import kendall
+from nbsal.evaluation.rankings import kendall
 from nbsal.render.headline import confidence, percent
 from nbsal.widgets import Compare, wire
 from nbsal.widgets.compare import ComparedPair

@@ -1,0 +1,39 @@
+"""Classes and modules that load torch, for files that show results as well: each is imported when it is first used.
+
+Until then no object is an instance of these classes. Annotations and `isinstance` go on as with the classes themselves.
+"""
+
+from typing import TYPE_CHECKING
+
+from nbsal.support.lazy import LazyClass, LazyModule
+
+if TYPE_CHECKING:
+    from nbsal.methods import catalogue as catalogue
+    from nbsal.methods import crossing as crossing
+    from nbsal.methods.base import LayerMethod as LayerMethod
+    from nbsal.methods.base import Method as Method
+    from nbsal.methods.decoding import Decoded as Decoded
+    from nbsal.methods.perturbation import Perturbation as Perturbation
+    from nbsal.methods.relevance import MaskLRP as MaskLRP
+    from nbsal.model import identity as identity
+    from nbsal.model import targets as targets
+    from nbsal.model.running.masking import MaskedModel as MaskedModel
+    from nbsal.model.subject import Subject as Subject
+    from nbsal.model.text import tokenize as tokenize
+    from nbsal.passes import reply_trace as reply_trace
+    from nbsal.passes import trace as trace
+else:
+    LayerMethod = LazyClass("nbsal.methods.base", "LayerMethod")
+    Method = LazyClass("nbsal.methods.base", "Method")
+    Decoded = LazyClass("nbsal.methods.decoding", "Decoded")
+    Perturbation = LazyClass("nbsal.methods.perturbation", "Perturbation")
+    MaskLRP = LazyClass("nbsal.methods.relevance", "MaskLRP")
+    MaskedModel = LazyClass("nbsal.model.running.masking", "MaskedModel")
+    Subject = LazyClass("nbsal.model.subject", "Subject")
+    catalogue = LazyModule("nbsal.methods.catalogue")
+    crossing = LazyModule("nbsal.methods.crossing")
+    identity = LazyModule("nbsal.model.identity")
+    targets = LazyModule("nbsal.model.targets")
+    tokenize = LazyModule("nbsal.model.text.tokenize")
+    reply_trace = LazyModule("nbsal.passes.reply_trace")
+    trace = LazyModule("nbsal.passes.trace")

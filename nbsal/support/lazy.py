@@ -1,0 +1,76 @@
+"""Names that are imported when they are first used, so that results open without the packages that run models."""
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from nbsal.support.errors import names_missing_package
+
+
+def load(module: str, feature: str = "") -> ModuleType:
+    """Import a module; MissingPackage names the package that it needs, if that runs models and is missing."""
+    with names_missing_package(feature or module):
+        return import_module(module)
+
+
+def resolve(package: str, places: Mapping[str, str], name: str) -> Any:
+    """A name of a package, for its `__getattr__`; `places` has the module of each, which may be what is named.
+
+    >>> resolve("nbsal.support", {"plural": "validation"}, "plural")(2, "text")
+    '2 texts'
+    """
+    if name not in places:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    module = load(f"{package}.{places[name]}", f"{package}.{name}")
+    return module if places[name] == name else getattr(module, name)
+
+
+class LazyModule(ModuleType):
+    """A module that is imported when one of its names is first read.
+
+    >>> LazyModule("nbsal.support.validation").plural(2, "text")
+    '2 texts'
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # a question of the interpreter or of a tool
+            raise AttributeError(name)
+        return getattr(load(self.__name__), name)
+
+
+class LazyClass(type):
+    """A class that is imported when it is first called; until then nothing is an instance of it.
+
+    >>> lazy = LazyClass("nbsal.support.errors", "InputError")
+    >>> isinstance(lazy("No."), lazy), isinstance(1, lazy)
+    (True, False)
+    """
+
+    def __new__(mcs, module: str, name: str) -> "LazyClass":
+        return super().__new__(mcs, name, (), {"__module__": module})
+
+    def __init__(cls, module: str, name: str) -> None:
+        super().__init__(name, (), {})
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        return cls._load()(*args, **options)
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(cls._load(), name)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, cls._imported())
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, cls._imported())
+
+    def _load(cls) -> Any:
+        return getattr(load(cls.__module__, f"nbsal.{cls.__name__}"), cls.__name__)
+
+    def _imported(cls) -> Any:
+        """The class, or no class at all before its module was imported."""
+        return getattr(sys.modules.get(cls.__module__), cls.__name__, ())
