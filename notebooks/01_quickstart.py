@@ -98,6 +98,7 @@ explain("Nobody will call this film boring.")
 # | `07_your_own_model` | folders, pairs, spans, next tokens, a method of your own |
 # | `08_judging_explanations` | when to believe a map, and when not |
 # | `09_generated_answers` | which documents and messages a reply comes from |
+# | `10_auditing_a_guard` | what a classifier goes by over many texts, and which words are behind its mistakes |
 #
 # ## Exercises
 #
