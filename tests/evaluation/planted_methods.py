@@ -84,7 +84,7 @@ def page(names, size):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("methods", nargs="*", default=catalogue.names())
-    parser.add_argument("--size", type=int, default=100)
+    parser.add_argument("--size", type=int, default=50)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     content = page(arguments.methods, arguments.size)
