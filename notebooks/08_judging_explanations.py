@@ -226,8 +226,8 @@ planted
 # %% [markdown]
 # Integrated gradients, gradient times input, GAE, AttnLRP, Simple and occlusion find the word nearly always. Rollout
 # misses two of five models altogether, Grad-CAM and AttCAT one, decoded Grad-CAM mostly the name. Each model is one
-# training run, and another run of the same recipe fools other methods: a method that misses here cannot be relied on,
-# one that finds all five still has to be judged on your model. `.docs/benchmarks/planted.md` has all methods.
+# training run, and models of an earlier version of the recipe fooled other methods: a method that misses here cannot be
+# relied on, one that finds all five still has to be judged on your model. The documentation has all methods.
 #
 # # When not to believe a map
 #

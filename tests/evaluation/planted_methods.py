@@ -34,9 +34,9 @@ LM head. The best possible value is 1.
 
 The models are small, and a shortcut that decides alone is easier to find than most reasons of large models: a method
 that misses it cannot be trusted, one that finds it still has to be judged on your model. Each model is one training
-run, and another run of the recipe fools other methods: AttCAT missed "pair" in one run and "word" in the next. Each
-word is scored at its place: a message has two quotation marks or two asterisks, of which one is enough for the
-decision, so that hiding a single one changes little.
+run, and another fools other methods: models of an earlier version of the recipe made AttCAT miss "pair" instead of
+"word". Each word is scored at its place: a message has two quotation marks or two asterisks, of which one is enough for
+the decision, so that hiding a single one changes little.
 
 Score a method of your own by its name, an instance, or a function that takes a subject and returns an explainer:
 
