@@ -212,6 +212,23 @@ nbsal.evaluation.rationale_agreement(explainers, list(marked), spans, progress=F
 # %% [markdown]
 # Five texts show how it is done and nothing more: the intervals reach from 0 to 1.
 #
+# ## Where the truth is known
+#
+# nbsal comes with tiny classifiers that were trained to go by a word which is no evidence: "urgent" anywhere, "quietly"
+# and "tonight" only together, "today" as the first word only, quotation marks or asterisks, the name Dana. In each text
+# below, the planted word decides against the evidence. How often does it have the highest score of all words?
+
+# %%
+names = ["decoded-gradcam", "gradcam", "simple", "gradxact", "integrated", "attcat", "rollout", "gae", "attn-lrp"]
+planted = nbsal.evaluation.planted([*names, "occlusion", "random"], size=min(SIZE or 100, 100), progress=False)
+planted
+
+# %% [markdown]
+# Integrated gradients, gradient times input, GAE, AttnLRP, Simple and occlusion find the word nearly always. Rollout
+# misses two of five models altogether, Grad-CAM and AttCAT one, decoded Grad-CAM mostly the name. Each model is one
+# training run, and models of an earlier version of the recipe fooled other methods: a method that misses here cannot be
+# relied on, one that finds all five still has to be judged on your model. The documentation has all methods.
+#
 # # When not to believe a map
 #
 # ## 1. When it would look the same for another class

@@ -1,7 +1,7 @@
 """Audits of the planted models: whether they find what each model goes by, and nothing else.
 
-`python -m tests.evaluation.planted` audits each model on the messages of 20 seeds (some 20 minutes; `--seeds`, `--size`
-and names of models for fewer) and prints how often its shortcut was found, and every other row that was.
+`python -m tests.evaluation.planted` audits each model on the messages of 20 seeds (about four minutes of one core;
+`--seeds`, `--size` and names of models for fewer) and prints how often its shortcut was found, and every other row.
 
 What counts was written down before the first run:
 

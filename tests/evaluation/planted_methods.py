@@ -5,6 +5,7 @@ fewer methods); `--write` updates the page.
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 from nbsal.evaluation import planted
@@ -32,9 +33,10 @@ LM head. The best possible value is 1.
 {refused}
 
 The models are small, and a shortcut that decides alone is easier to find than most reasons of large models: a method
-that misses it cannot be trusted, one that finds it still has to be judged on your model. Each word is scored at its
-place: a message has two quotation marks or two asterisks, of which one is enough for the decision, so that hiding a
-single one changes little.
+that misses it cannot be trusted, one that finds it still has to be judged on your model. Each model is one training
+run, and another fools other methods: models of an earlier version of the recipe made AttCAT miss "pair" instead of
+"word". Each word is scored at its place: a message has two quotation marks or two asterisks, of which one is enough for
+the decision, so that hiding a single one changes little.
 
 Score a method of your own by its name, an instance, or a function that takes a subject and returns an explainer:
 
@@ -51,6 +53,7 @@ def scores(names, size):
     """The results of all methods that run on the planted models, and why each of the others does not."""
     parts, refused = [], {}
     for name in names:
+        print(name, file=sys.stderr, flush=True)
         try:
             parts.append(planted(name, size, progress=False))
         except NbsalError as error:
@@ -81,7 +84,7 @@ def page(names, size):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("methods", nargs="*", default=catalogue.names())
-    parser.add_argument("--size", type=int, default=100)
+    parser.add_argument("--size", type=int, default=50)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     content = page(arguments.methods, arguments.size)

@@ -33,7 +33,7 @@ def test_methods_are_scored_by_the_word_that_decides():
 
     results = nbsal.evaluation.planted({"occlusion": "occlusion", "random": "random"}, size=20, progress=False)
     means = results.mean().query("model == 'mean'").set_index("explainer")
-    assert means.loc["occlusion", "low"] > means.loc["random", "high"]
+    assert means.loc["occlusion", "low"] > 0.8 and means.loc["random", "high"] < 0.4
     assert results.measures == [name for name in SHORTCUTS if SHORTCUTS[name].words] + ["mean"]
     frame = results.mean().pivot(index="explainer", columns="model", values="mean")
     assert np.allclose(frame.drop(columns="mean").mean(axis=1), frame["mean"])
