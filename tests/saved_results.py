@@ -3,6 +3,7 @@
 `python -m tests.saved_results FOLDER` opens those in a folder without torch and writes what came of it beside them.
 """
 
+import asyncio
 import base64
 import json
 import pickle
@@ -151,19 +152,35 @@ def needing_a_model(results):
     }
 
 
+def statuses_without_threads(results):
+    """The status of each view in a process that cannot start threads: after `wait`, and in an event loop."""
+
+    def no_threads(thread):
+        raise RuntimeError("can't start new thread")  # as in a page that runs Python itself
+
+    async def look():
+        views = views_of(results)
+        await asyncio.sleep(0)
+        return {f"{name} in a loop": view.status for name, view in views.items()}
+
+    start, threading.Thread.start = threading.Thread.start, no_threads
+    try:
+        return {name: view.wait(30).status for name, view in views_of(results).items()} | asyncio.run(look())
+    finally:
+        threading.Thread.start = start
+
+
 def without_torch(folder):
-    """Open and show everything, without the packages of models and then without threads; runs in its own process."""
+    """Open and show everything without the packages that run models; `python -m tests.saved_results` calls it."""
     sys.meta_path.insert(0, Blocked())
     results = opened(folder)
-    outcome = {"written": written(results), "refused": refused(needing_a_model(results))}
-    threading.Thread.start = _no_threads
-    outcome["statuses"] = {name: view.wait().status for name, view in views_of(results).items()}
+    outcome = {
+        "statuses": statuses_without_threads(results),
+        "written": written(results),
+        "refused": refused(needing_a_model(results)),
+    }
     assert not {name.partition(".")[0] for name in sys.modules} & {*MODEL_PACKAGES}
     (folder / "outcome.json").write_text(json.dumps(outcome))
-
-
-def _no_threads(thread):
-    raise RuntimeError("can't start new thread")  # as in a page that runs Python itself
 
 
 if __name__ == "__main__":

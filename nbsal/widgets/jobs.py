@@ -75,6 +75,7 @@ class Worker:
                 self._thread = Thread(target=self._work, name="nbsal-worker", daemon=True)
                 try:
                     self._thread.start()
+                    self._threadless = False
                 except RuntimeError:  # Python in a page has no threads
                     self._thread, self._threadless = None, True
                     with suppress(RuntimeError):  # without an event loop, whoever waits runs them
