@@ -87,6 +87,7 @@ def views_of(results):
         "Heads": widgets.Heads(results["study"]),
         "Heads of a mask": widgets.Heads(results["mask"]),
         "Answers": widgets.Answers(results["answer"]),
+        "Audit": widgets.Audit(results["audit"]),
     }
 
 

@@ -35,7 +35,7 @@ def saved(tmp_path_factory):
 def test_results_look_alike_without_torch(saved):
     expected, outcome = written(opened(saved)), json.loads((saved / "outcome.json").read_text())
     assert outcome["written"] == expected
-    assert set(outcome["statuses"].values()) == {"ready"} and len(outcome["statuses"]) == 22
+    assert set(outcome["statuses"].values()) == {"ready"} and len(outcome["statuses"]) == 24
 
 
 def test_what_needs_a_model_names_the_command(saved):

@@ -81,9 +81,9 @@ SUFFIXES = {
 NONNEGATIVE = frozenset({
     "gradcam", "simple", "smooth", "decoded-gradcam", "decoded-simple", "raw-attention", "rollout", "attention-cam",
     "attention-gradcam", "gae", "alti", "partial-lrp", "transformer-attribution", "mask-lrp", "random",
-    "integrated@allennlp",
+    "integrated@allennlp", "ifr",
 })  # fmt: skip
-NOT_ABOUT_TARGET = frozenset({"raw-attention", "rollout", "alti", "random"})
+NOT_ABOUT_TARGET = frozenset({"raw-attention", "rollout", "alti", "ifr", "random"})
 
 
 @dataclass(frozen=True)
