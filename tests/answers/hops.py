@@ -1,0 +1,104 @@
+"""Which method names the notes that a reply's last value needs: `python -m tests.answers.hops [METHOD ...]`.
+
+A reply of `demo/notes` reaches its last value over earlier words, and may mention notes that the value does not need.
+The table says how often the notes with the highest scores are just those that the value needs: in the value's own row,
+through 1, 2 or all earlier words (hops), and in the sum of the reply's rows. Only replies without an error count.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from math import comb
+from typing import Any
+
+import numpy as np
+
+import nbsal
+from nbsal.methods import catalogue
+from nbsal.support.intervals import mean_interval
+
+METHODS = (
+    "ifr attn-lrp gae alti gradxact integrated occlusion rollout raw-attention decoded-gradxact decoded-gradcam random"
+)
+HOPS = (0, 1, 2, "all")
+COLUMNS = ("direct", "1 hop", "2 hops", "all hops", "sum of rows", "chance")
+Row = Mapping[str, Any]
+
+
+def rows() -> list[Row]:
+    """The sample texts whose answer reaches its last value over a step, or mentions a note that the value does not need."""
+    return [row for row in nbsal.samples.texts("notes") if row["kind"] in ("aside", "three", "restated")]
+
+
+def answers(subject: nbsal.Subject, row: Row, methods: Sequence[str]) -> dict[str, Any]:
+    """The reply explained by each method; none if the model does not write the right one."""
+    asked = [{"role": "user", "content": row["question"]}]
+    settings = {"documents": row["documents"], "unit": "document", "check": False, "progress": False}
+    first, *others = methods
+    answer = nbsal.answer(subject, asked, method=first, **settings)
+    if answer.text != f" {row['answer']}</s>":
+        return {}
+    return {first: answer} | (nbsal.answer(subject, asked, answer.text, method=others, **settings) if others else {})
+
+
+def through(answer: Any, tokens: Sequence[int], hops: int | str) -> np.ndarray:
+    """The scores of the prompt's tokens for some tokens of the reply, also through the reply's words before them."""
+    scores = np.clip(answer.scores, 0, None)
+    scores = scores / np.maximum(scores.sum(1, keepdims=True), 1e-12)
+    prompt, reply = np.split(scores, [answer.reading.start], axis=1)
+    weights = np.zeros(len(scores))
+    weights[list(tokens)] = 1 / len(tokens)
+    total = np.zeros(prompt.shape[1])
+    for _ in range(len(scores) if hops == "all" else int(hops) + 1):
+        total, weights = total + weights @ prompt, weights @ reply
+    return total
+
+
+def names_needed(answer: Any, scores: np.ndarray, needs: Sequence[Sequence[int]]) -> bool:
+    """Whether the notes with the highest scores are those needed; notes that state the same count as one."""
+    notes = {unit.source - 1: scores[list(unit.tokens)].sum() for unit in answer.reading.units("document") if unit.source}
+    groups = [sum(notes.pop(number) for number in group) for group in needs]
+    return min(groups) > max(notes.values(), default=-np.inf)
+
+
+def cells(answer: Any, row: Row) -> list[float]:
+    """Success in each column."""
+    last = row["truth"][row["final"]]
+    tokens = answer.tokens_of((last["at"] + 1, last["at"] + 1 + len(last["word"])))
+    columns = [through(answer, tokens, hops) for hops in HOPS]
+    columns.append(np.clip(answer.scores, 0, None).sum(0))
+    units = len(row["documents"]) - sum(len(group) - 1 for group in last["needs"])
+    right = [names_needed(answer, scores, last["needs"]) for scores in columns]
+    return [*right, 1 / comb(units, len(last["needs"]))]
+
+
+def table(subject: nbsal.Subject, rows: Sequence[Row], methods: Sequence[str]) -> dict[str, np.ndarray]:
+    """Success by method, [column, right reply]."""
+    results: dict[str, list[list[float]]] = {method: [] for method in methods}
+    for row in rows:
+        for method, answer in answers(subject, row, methods).items():
+            results[method].append(cells(answer, row))
+    return {method: np.array(values, float).T for method, values in results.items()}
+
+
+def lines(results: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """The table as text, with 95 % intervals."""
+    yield " | ".join([f"{'method':16}", *(f"{column:16}" for column in COLUMNS)])
+    for method, values in results.items():
+        entries = [f"{method:16}"]
+        for column in values[:-1]:
+            low, high = mean_interval(column, (0, 1))
+            entries.append(f"{column.mean():.2f} [{low:.2f}, {high:.2f}]")
+        yield " | ".join([*entries, f"{values[-1].mean():.2f}"])
+
+
+def main() -> None:
+    """Print the table."""
+    subject, chosen = nbsal.load("demo/notes"), rows()
+    results = table(subject, chosen, sys.argv[1:] or [name for name in METHODS.split() if name in catalogue.names()])
+    print(f"{next(iter(results.values())).shape[1]} right replies of {len(chosen)}")
+    for line in lines(results):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()
