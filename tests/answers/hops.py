@@ -1,7 +1,7 @@
-"""Which method names the notes that a reply's last value needs: `python -m tests.answers.hops [METHOD ...]`.
+"""Which method names the notes that a reply's final value needs: `python -m tests.answers.hops [METHOD ...]`.
 
-A reply of `demo/notes` reaches its last value over earlier words, and may mention notes that the value does not need.
-The table says how often the notes with the highest scores are just those that the value needs: in the value's own row,
+A reply of `demo/notes` reaches its final value over earlier words, and mentions notes that the value does not need. The
+tables say how often the notes with the highest scores are just those that the value needs: in the value's own row,
 through 1, 2 or all earlier words (hops), and in the sum of the reply's rows. Only replies without an error count.
 """
 
@@ -16,17 +16,11 @@ import nbsal
 from nbsal.methods import catalogue
 from nbsal.support.intervals import mean_interval
 
-METHODS = (
-    "ifr attn-lrp gae alti gradxact integrated occlusion rollout raw-attention decoded-gradxact decoded-gradcam random"
-)
+METHODS = "ifr attn-lrp gae gradxact integrated occlusion rollout raw-attention decoded-gradxact decoded-gradcam random"
+KINDS = {"the reply also has notices": ("notice", "restated"), "the reply also has asides": ("aside",)}
 HOPS = (0, 1, 2, "all")
 COLUMNS = ("direct", "1 hop", "2 hops", "all hops", "sum of rows", "chance")
 Row = Mapping[str, Any]
-
-
-def rows() -> list[Row]:
-    """The sample texts whose answer reaches its last value over a step, or mentions a note that the value does not need."""
-    return [row for row in nbsal.samples.texts("notes") if row["kind"] in ("aside", "three", "restated")]
 
 
 def answers(subject: nbsal.Subject, row: Row, methods: Sequence[str]) -> dict[str, Any]:
@@ -55,7 +49,8 @@ def through(answer: Any, tokens: Sequence[int], hops: int | str) -> np.ndarray:
 
 def names_needed(answer: Any, scores: np.ndarray, needs: Sequence[Sequence[int]]) -> bool:
     """Whether the notes with the highest scores are those needed; notes that state the same count as one."""
-    notes = {unit.source - 1: scores[list(unit.tokens)].sum() for unit in answer.reading.units("document") if unit.source}
+    units = [unit for unit in answer.reading.units("document") if unit.source]
+    notes = {unit.source - 1: scores[list(unit.tokens)].sum() for unit in units}
     groups = [sum(notes.pop(number) for number in group) for group in needs]
     return min(groups) > max(notes.values(), default=-np.inf)
 
@@ -82,7 +77,7 @@ def table(subject: nbsal.Subject, rows: Sequence[Row], methods: Sequence[str]) -
 
 def lines(results: Mapping[str, np.ndarray]) -> Iterator[str]:
     """The table as text, with 95 % intervals."""
-    yield " | ".join([f"{'method':16}", *(f"{column:16}" for column in COLUMNS)])
+    yield " | ".join([f"{'method':16}", *(f"{column:17}" for column in COLUMNS)])
     for method, values in results.items():
         entries = [f"{method:16}"]
         for column in values[:-1]:
@@ -92,12 +87,15 @@ def lines(results: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the table."""
-    subject, chosen = nbsal.load("demo/notes"), rows()
-    results = table(subject, chosen, sys.argv[1:] or [name for name in METHODS.split() if name in catalogue.names()])
-    print(f"{next(iter(results.values())).shape[1]} right replies of {len(chosen)}")
-    for line in lines(results):
-        print(line)
+    """Print the tables."""
+    subject = nbsal.load("demo/notes")
+    methods = sys.argv[1:] or [name for name in METHODS.split() if name in catalogue.names()]
+    for title, kinds in KINDS.items():
+        rows = [row for row in nbsal.samples.texts("notes") if row["kind"] in kinds]
+        results = table(subject, rows, methods)
+        print(f"{title}: {results[methods[0]].shape[1]} right replies of {len(rows)}")
+        for line in lines(results):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

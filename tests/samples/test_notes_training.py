@@ -33,11 +33,11 @@ def test_answers_follow_from_the_notes_of_their_source():
             for value in question.values:
                 assert question.answer[value.at :].startswith(value.word)
                 assert all(value.word in case.notes[number] for number in value.direct)
-                assert value.needs[-1] == value.direct or not value.direct or value.word in question.answer[: value.at]
+                assert not value.direct or value.direct == value.needs[-1] or value.word in question.answer[: value.at]
             clauses = len(re.findall(", and ", question.answer)) + 1
             if question.kind not in ("none", "half"):
                 assert len(question.values[question.final].needs) == clauses
-    assert kinds == {"none", "one", "two", "three", "half", "aside", "twice", "restated"}
+    assert kinds == {"none", "one", "two", "three", "half", "aside", "notice", "twice", "restated"}
 
 
 def test_each_needed_note_names_the_step_to_the_next():

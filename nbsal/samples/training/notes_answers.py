@@ -20,7 +20,7 @@ class Value(NamedTuple):
 
 
 class Answer:
-    """An answer that grows clause by clause; `notes` has the value of a relation and key, and the notes that state it."""
+    """An answer that grows clause by clause; `notes` has the value of each relation and key, and the notes with it."""
 
     def __init__(self, notes: Mapping[tuple[str, str], tuple[str, Numbers]]) -> None:
         self.notes = notes

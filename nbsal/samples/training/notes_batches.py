@@ -12,7 +12,7 @@ from nbsal.samples.notes import END, PAD, START, TOKEN, UNKNOWN, notes
 from nbsal.samples.training.notes_relations import POOLS, RELATIONS
 from nbsal.samples.training.notes_world import Case, Level, Question, draw_case
 
-# Weights of answer tokens: values, the first two, which may refuse, and those after a name, which may be an aside; others.
+# Weights of answer tokens: values, the first two (which may refuse) and those after names (maybe an aside); all others.
 DECISIVE, PLAIN = 4.0, 1.0
 LOST = 0.15  # of the words of a noisy question
 

@@ -97,8 +97,7 @@ def report(subject: Any, cases: int) -> Iterator[str]:
     rows = samples.texts("notes")
     answers = replies(subject, [prompt(row["documents"], row["question"]) for row in rows])
     yield f"sample texts: exact {share([answer == row['answer'] for answer, row in zip(answers, rows, strict=True)])}"
-    single = [row for row in rows if row["source"] and all(len(value["direct"]) < 2 for value in row["truth"])]
-    sources, others = deletions(subject, single)
+    sources, others = deletions(subject, [row for row in rows if row["source"] and row["kind"] != "twice"])
     yield f"the answer changes when a source is deleted {share(sources)}, when another document is {share(others)}"
 
 

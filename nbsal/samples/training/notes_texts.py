@@ -13,25 +13,24 @@ from typing import Any
 
 from nbsal.samples import notes
 from nbsal.samples.training import notes_model
+from nbsal.samples.training import notes_relations as relations
 from nbsal.samples.training.notes_answers import Value
 from nbsal.samples.training.notes_world import Case, Level, draw_case
 
 TEXTS = Path(notes.__file__).parent / "notes.jsonl"
-COUNTS = {("one", 1): 110, ("two", 2): 60, ("none", 0): 30}  # by kind of question and the notes that its value needs
-SIZES = (3, 8)
-LEVEL = Level(turns=1, absent=0.3, clutter=0.6, chains=0.5)
-FURTHER_COUNTS = {
-    ("aside", 1): 15,
-    ("aside", 2): 30,
-    ("aside", 3): 12,
-    ("restated", 1): 8,
-    ("restated", 2): 14,
-    ("three", 3): 8,
-    ("twice", 1): 8,
-}
-FURTHER_SIZES = (5, 9)
-FURTHER = Level(turns=1, clutter=0.2, chains=0.7, related=0.6, further=0.4, asides=0.9, twice=0.1, restate=0.25)
 SEED = 7
+# How many questions of each kind and number of needed notes, what they are drawn from, and of how many facts.
+FIRST = {("one", 1): 110, ("two", 2): 60, ("none", 0): 30}, Level(turns=1, absent=0.3, clutter=0.6, chains=0.5), (3, 8)
+NOTICES = (
+    {("notice", 1): 10, ("notice", 2): 28, ("notice", 3): 12, ("restated", 1): 4, ("restated", 2): 10},
+    Level(turns=1, clutter=0.2, chains=0.8, further=0.5, notices=1.0, restate=0.2),
+    (5, 8),
+)
+ASIDES = (
+    {("aside", 1): 8, ("aside", 2): 12, ("three", 3): 4, ("twice", 1): 8},
+    Level(turns=1, clutter=0.2, chains=0.7, further=0.3, related=0.6, asides=0.7, twice=0.3),
+    (5, 8),
+)
 
 
 def states(note: str, value: Value) -> bool:
@@ -46,13 +45,15 @@ def is_unambiguous(case: Case) -> bool:
     return not any(states(note, value) for note in others for value in question.values)
 
 
-def separates(case: Case) -> bool:
-    """Whether the last value stands in its own notes only, and the answer mentions as many notes that it does not need."""
+def has_unneeded_notices(case: Case) -> bool:
+    """Whether an answer also has all notices that it may, of notes that its final value does not need."""
     question = case.questions[0]
-    last = question.values[question.final]
-    others = [text for number, text in enumerate(case.notes) if number not in last.direct]
-    mentions = len(question.source) >= 2 * len(last.needs) or question.kind == "three"
-    return mentions and not any(states(note, last) for note in others) and len(set(case.notes)) == len(case.notes)
+    final = question.values[question.final]
+    needed = {number for group in final.needs for number in group}
+    others = [text for number, text in enumerate(case.notes) if number not in needed]
+    steps = question.values[: question.final + 1]
+    has_notices = len(question.source) == len(needed) + len(relations.NOTICES)
+    return has_notices and not any(states(note, value) for note in others for value in steps)
 
 
 def row(case: Case) -> dict[str, Any]:
@@ -71,12 +72,13 @@ def row(case: Case) -> dict[str, Any]:
 
 def rows() -> Iterator[dict[str, Any]]:
     """The rows of `nbsal.samples.texts("notes")`."""
-    yield from drawn(LEVEL, SIZES, COUNTS, is_unambiguous)
-    yield from drawn(FURTHER, FURTHER_SIZES, FURTHER_COUNTS, separates)
+    yield from drawn(*FIRST, is_unambiguous)
+    yield from drawn(*NOTICES, has_unneeded_notices)
+    yield from drawn(*ASIDES, is_unambiguous)
 
 
 def drawn(
-    level: Level, sizes: tuple[int, int], counts: dict[tuple[str, int], int], fits: Callable[[Case], bool]
+    counts: dict[tuple[str, int], int], level: Level, sizes: tuple[int, int], fits: Callable[[Case], bool]
 ) -> Iterator[dict[str, Any]]:
     """As many rows of each kind."""
     rng, missing = Random(SEED), dict(counts)
