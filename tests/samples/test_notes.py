@@ -67,6 +67,6 @@ def test_the_chat_template_writes_the_prompt():
 
 def test_the_evaluation_prints_every_setting(subject, monkeypatch):
     monkeypatch.setattr(samples, "texts", lambda name: ROWS[::20])
-    lines = list(notes_evaluate.report(subject, 4))
+    lines = list(notes_evaluate.report(subject, 6))
     assert len(lines) == len(notes_evaluate.SETTINGS) + 2
     assert all(re.search(r"[01]\.\d{3} of \d", line) for line in lines)

@@ -65,7 +65,10 @@ def row(case: Case) -> dict[str, Any]:
         "documents": case.notes,
         "answer": question.answer,
         "source": list(question.source),
-        "truth": [value._asdict() for value in question.values],
+        "truth": [
+            value._asdict() | {"direct": list(value.direct), "needs": [list(group) for group in value.needs]}
+            for value in question.values
+        ],
         "final": question.final if question.values else None,
     }
 
