@@ -122,7 +122,7 @@ class Answer:
         if hops == 0:
             return replace(self, followed=None)
         followed = self._follow(self.scores, hops)
-        if "span" not in self.provenance:  # rows were scaled, and must count in a sum as they did
+        if "span" not in self.provenance or hops == ALL:  # rows were scaled, and must count in a sum as they did
             sizes = np.abs(self.scores).sum(1, keepdims=True)
             followed = replace(followed, scores=sizes * followed.scores)
         return replace(self, followed=followed)

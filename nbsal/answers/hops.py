@@ -7,7 +7,7 @@ weights, and the prompt gets the scores of that hop times the share that has flo
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from nbsal.support.errors import InputError
 from nbsal.support.validation import whole_number
 
 ALL: Literal["all"] = "all"
+NEGLIGIBLE = 1e-9  # share in the reply at which "all" hops end
 Count = int | Literal["all"]
 Floats = NDArray[np.float64]
 
@@ -71,8 +72,6 @@ class Followed:
 class Reader(Protocol):
     """Gives rows for weights of the tokens of the reply; the sizes of a part's weights sum to 1, or they are all 0."""
 
-    least: ClassVar[float]  # share in the reply at which "all" hops end
-
     def read(self, weights: Floats) -> Floats:
         """The scores, [part, token of prompt and reply], of the reply's tokens at those weights."""
 
@@ -85,7 +84,6 @@ class RowReader:
     """Mixes the rows of the reply's tokens, each scaled to sum to 1 in size: every method that has them."""
 
     rows: Floats
-    least: ClassVar[float] = 1e-9
 
     def read(self, weights: Floats) -> Floats:
         """The weighted sum of the rows."""
@@ -102,7 +100,6 @@ class SpanReader:
     """Explains the reply's own positions as one weighted span: a method that averages a span first, such as IFR."""
 
     running: Running
-    least: ClassVar[float] = 0.01  # each hop is a forward pass
 
     def read(self, weights: Floats) -> Floats:
         """The scores of a target at the positions of the reply's tokens, from one forward pass for all parts."""
@@ -140,7 +137,7 @@ def follow(own: Floats, start: int, reader: Reader, hops: Count) -> Followed:
         carried.append(shares[:, start:])
         scores[:, :start] += share * row[:, :start]
         left = np.abs(carried[-1]).sum(1, keepdims=True)
-        if hop == hops or (hops == ALL and left.max(initial=0.0) <= reader.least):
+        if hop == hops or (hops == ALL and left.max(initial=0.0) <= NEGLIGIBLE):
             break
         row, share = reader.read(carried[-1] / np.where(left, left, 1.0)), left
     scores[:, start:] = share * row[:, start:]
@@ -150,7 +147,10 @@ def follow(own: Floats, start: int, reader: Reader, hops: Count) -> Followed:
 def follow_rows(
     own: Floats, rows: Floats, start: int, hops: Count, provenance: Mapping[str, Any], running: Running | None
 ) -> Followed:
-    """Follow rows of an answer that has those scores and that provenance, by the reader that its method needs."""
+    """Follow rows of an answer that has those scores and that provenance, by the reader that its method needs.
+
+    All hops are always by rows, which solves for them without the model; `tests/answers/hops.py` compares both ways.
+    """
     method = provenance["method"]
     if "hidden" in provenance:
         message = (
@@ -158,7 +158,7 @@ def follow_rows(
             f"hops={hops!r}, or choose a method such as gae or ifr."
         )
         raise InputError(message, argument="hops", value=hops)
-    if "span" not in provenance:
+    if "span" not in provenance or hops == ALL:
         return follow(scaled(own), start, RowReader(rows), hops)
     if running is None:
         message = (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers.hops import Count, follow_rows
+from nbsal.answers.hops import ALL, Count, follow_rows
 from nbsal.answers.reading import TEMPLATE, unit_sums
 from nbsal.support.validation import positive_number
 
@@ -78,7 +78,8 @@ def _part_scores(answer: Any, parts: Sequence[Sequence[int]], hops: Count | None
     """The scores of some parts of the reply, [part, token of prompt and reply]."""
     hops = answer.hops_of(hops)
     # What needs another run at each hop is not followed again, since the answer may have no model.
-    rows = answer.rows if hops == answer.hops and "span" in answer.provenance else answer.scores
+    again = hops == answer.hops and hops != ALL and "span" in answer.provenance
+    rows = answer.rows if again else answer.scores
     summed = np.stack([rows[list(part)].sum(0) for part in parts])
     return summed if hops == 0 or rows is not answer.scores else _followed(answer, summed, hops)
 
