@@ -34,6 +34,9 @@ def test_answers_follow_from_the_notes_of_their_source():
                 assert question.answer[value.at :].startswith(value.word)
                 assert all(value.word in case.notes[number] for number in value.direct)
                 assert not value.direct or value.direct == value.needs[-1] or value.word in question.answer[: value.at]
+            asked = re.split(" Careful:| Remember:", question.answer)[0]
+            notices = [value for value in question.values if value.at > len(asked)]
+            assert all(value.needs == (value.direct,) for value in notices)
             clauses = len(re.findall(", and ", question.answer)) + 1
             if question.kind not in ("none", "half"):
                 assert len(question.values[question.final].needs) == clauses

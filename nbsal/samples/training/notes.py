@@ -186,7 +186,7 @@ class Run:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=2600, help="in all (default %(default)s)")
+    parser.add_argument("--steps", type=int, default=3200, help="in all (default %(default)s)")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     run = Run(arguments.out)

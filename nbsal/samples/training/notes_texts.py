@@ -20,7 +20,11 @@ from nbsal.samples.training.notes_world import Case, Level, draw_case
 TEXTS = Path(notes.__file__).parent / "notes.jsonl"
 SEED = 7
 # How many questions of each kind and number of needed notes, what they are drawn from, and of how many facts.
-FIRST = {("one", 1): 110, ("two", 2): 60, ("none", 0): 30}, Level(turns=1, absent=0.3, clutter=0.6, chains=0.5), (3, 8)
+FIRST = (
+    {("one", 1): 110, ("two", 2): 60, ("none", 0): 30},
+    Level(statements=4, turns=1, absent=0.3, clutter=0.6, chains=0.5),
+    (3, 8),
+)
 NOTICES = (
     {("notice", 1): 10, ("notice", 2): 28, ("notice", 3): 12, ("restated", 1): 4, ("restated", 2): 10},
     Level(turns=1, clutter=0.2, chains=0.8, further=0.5, notices=1.0, restate=0.2),

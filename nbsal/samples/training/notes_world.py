@@ -26,9 +26,9 @@ class Fact(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question about notes, its answer, the values in the answer and the numbers of the notes that they come from."""
+    """A question about notes, its answer, and the values in the answer with the notes that they come from."""
 
-    kind: str  # one of KINDS
+    kind: str  # "none", "half" (a later note of a chain is missing), or what the answer has; see README.md
     text: str
     answer: str
     values: tuple[Value, ...] = ()
@@ -36,6 +36,7 @@ class Question(NamedTuple):
 
     @property
     def source(self) -> tuple[int, ...]:
+        """The numbers of the notes that words of the answer come from."""
         return tuple(dict.fromkeys(number for value in self.values for number in value.direct))
 
 
