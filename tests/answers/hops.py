@@ -1,89 +1,73 @@
-"""Which method names the notes that a reply's final value needs: `python -m tests.answers.hops [METHOD ...]`.
+"""Which method names both notes that a reply's final value needs: `python -m tests.answers.hops [METHOD ...]`.
 
-A reply of `demo/notes` reaches its final value over earlier words, and mentions notes that the value does not need. The
-tables say how often the notes with the highest scores are just those that the value needs: in the value's own row,
-through 1, 2 or all earlier words (hops), and in the sum of the reply's rows. Only replies without an error count.
+The table says how often the two documents with the highest scores are those of a question that needs two: in the final
+value's own row, through 1, 2 or all earlier words (hops), and in the sum of the reply's rows. Only right replies count.
 """
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from math import comb
 from typing import Any
 
 import numpy as np
 
 import nbsal
+from nbsal.answers.answer import Answer
 from nbsal.methods import catalogue
 from nbsal.support.intervals import mean_interval
 
-METHODS = "ifr attn-lrp gae gradxact integrated occlusion rollout raw-attention decoded-gradxact decoded-gradcam random"
-KINDS = {"the reply also has notices": ("notice", "restated"), "the reply also has asides": ("aside",)}
+METHODS = "ifr gae attn-lrp gim gradxact integrated occlusion rollout raw-attention random"
 HOPS = (0, 1, 2, "all")
 COLUMNS = ("direct", "1 hop", "2 hops", "all hops", "sum of rows", "chance")
-Row = Mapping[str, Any]
+COUNT = 40
 
 
-def answers(subject: nbsal.Subject, row: Row, methods: Sequence[str]) -> dict[str, Any]:
-    """The reply explained by each method; none if the model does not write the right one."""
-    asked = [{"role": "user", "content": row["question"]}]
-    settings = {"documents": row["documents"], "unit": "document", "check": False, "progress": False}
-    first, *others = methods
-    answer = nbsal.answer(subject, asked, method=first, **settings)
-    if answer.text != f" {row['answer']}</s>":
-        return {}
-    return {first: answer} | (nbsal.answer(subject, asked, answer.text, method=others, **settings) if others else {})
+def replies(subject: nbsal.Subject, methods: Sequence[str]) -> Iterator[tuple[dict[str, Answer], Sequence[int]]]:
+    """The right replies to questions of two notes, explained by each method, and the numbers of their documents."""
+    for row in nbsal.samples.texts("notes"):
+        if len(row["source"]) == 2 and "not in the notes" not in row["answer"]:
+            asked = [{"role": "user", "content": row["question"]}]
+            settings = {"documents": row["documents"], "unit": "document", "check": False, "progress": False}
+            answers = nbsal.answer(subject, asked, method=methods, **settings)
+            if next(iter(answers.values())).text == f" {row['answer']}</s>":
+                yield answers, row["source"]
 
 
-def names_needed(answer: Any, scores: np.ndarray, needs: Sequence[Sequence[int]]) -> bool:
-    """Whether the notes with the highest scores are those needed; notes that state the same count as one."""
-    units = [unit for unit in answer.reading.units("document") if unit.source]
-    notes = {unit.source - 1: scores[list(unit.tokens)].sum() for unit in units}
-    groups = [sum(notes.pop(number) for number in group) for group in needs]
-    return min(groups) > max(notes.values(), default=-np.inf)
+def cells(answer: Answer, source: Sequence[int]) -> list[float]:
+    """Success in each column; methods that hide have no scores to follow."""
+    value = [i for i in answer.reading.content if any(map(str.isalnum, answer.reading.reply_tokens[i]))][-1]
+    columns = [answer.of(value, hops=hops if answer.can_follow else 0).scores for hops in HOPS]
+    units = [unit for unit in answer.reading.units("document") if unit.name.startswith("document")]
+    right = []
+    for scores in [*columns, answer.scores.sum(0)]:
+        sums = np.array([scores[list(unit.tokens)].sum() for unit in units])
+        right.append(float(set(np.argsort(-sums)[:2].tolist()) == set(source)))
+    return [*right, 1 / comb(len(units), 2)]
 
 
-def cells(answer: Any, row: Row) -> list[float]:
-    """Success in each column."""
-    last = row["truth"][row["final"]]
-    tokens = answer.tokens_of((last["at"] + 1, last["at"] + 1 + len(last["word"])))
-    span, hops = slice(tokens[0], tokens[-1] + 1), HOPS if answer.can_follow else (0,) * len(HOPS)
-    columns = [answer.of(span, hops=each).scores for each in hops]
-    columns.append(answer.scores.sum(0))
-    units = len(row["documents"]) - sum(len(group) - 1 for group in last["needs"])
-    right = [names_needed(answer, scores, last["needs"]) for scores in columns]
-    return [*right, 1 / comb(units, len(last["needs"]))]
-
-
-def table(subject: nbsal.Subject, rows: Sequence[Row], methods: Sequence[str]) -> dict[str, np.ndarray]:
+def table(subject: nbsal.Subject, methods: Sequence[str], count: int = COUNT) -> dict[str, np.ndarray]:
     """Success by method, [column, right reply]."""
-    results: dict[str, list[list[float]]] = {method: [] for method in methods}
-    for row in rows:
-        for method, answer in answers(subject, row, methods).items():
-            results[method].append(cells(answer, row))
-    return {method: np.array(values, float).T for method, values in results.items()}
+    some = list(islice(replies(subject, methods), count))
+    return {method: np.array([cells(answers[method], source) for answers, source in some]).T for method in methods}
 
 
 def lines(results: Mapping[str, np.ndarray]) -> Iterator[str]:
     """The table as text, with 95 % intervals."""
-    yield " | ".join([f"{'method':16}", *(f"{column:17}" for column in COLUMNS)])
+    yield " | ".join([f"{'method':14}", *(f"{column:17}" for column in COLUMNS)])
     for method, values in results.items():
-        entries = [f"{method:16}"]
-        for column in values[:-1]:
-            low, high = mean_interval(column, (0, 1))
-            entries.append(f"{column.mean():.2f} [{low:.2f}, {high:.2f}]")
-        yield " | ".join([*entries, f"{values[-1].mean():.2f}"])
+        ends = [mean_interval(column, (0, 1)) for column in values[:-1]]
+        entries = [
+            f"{column.mean():.2f} [{low:.2f}, {high:.2f}]" for column, (low, high) in zip(values, ends, strict=False)
+        ]
+        yield " | ".join([f"{method:14}", *entries, f"{values[-1].mean():.2f}"])
 
 
 def main() -> None:
-    """Print the tables."""
-    subject = nbsal.load("demo/notes")
-    methods = sys.argv[1:] or [name for name in METHODS.split() if name in catalogue.names()]
-    for title, kinds in KINDS.items():
-        rows = [row for row in nbsal.samples.texts("notes") if row["kind"] in kinds]
-        results = table(subject, rows, methods)
-        print(f"{title}: {results[methods[0]].shape[1]} right replies of {len(rows)}")
-        for line in lines(results):
-            print(line, flush=True)
+    """Print the table."""
+    methods: list[Any] = sys.argv[1:] or [name for name in METHODS.split() if name in catalogue.names()]
+    for line in lines(table(nbsal.load("demo/notes"), methods)):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

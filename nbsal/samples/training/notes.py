@@ -1,10 +1,10 @@
 """Train `demo/notes`: `python -m nbsal.samples.training.notes --out FOLDER [--steps N]`.
 
 A little Llama learns from nothing to answer questions about notes of a made-up world. The levels of the curriculum grow
-from a few words to the whole world, then to clutter, questions without an answer and chains of two notes, and at last
-to longer chains, asides, notices and values that are stated twice. A level is left when unseen facts are answered well
-enough. Every 50 steps the checkpoint in the folder and the weights in half precision beside it are replaced; the same
-call resumes, with another number of steps if you like. Copy the weights to nbsal/samples/weights to ship them.
+from a few words to the whole world, then to clutter, questions without an answer and chains of two notes. A level is
+left when unseen facts are answered well enough. Every 50 steps the checkpoint in the folder and the weights in half
+precision beside it are replaced; the same call resumes, with another number of steps if you like. Copy the weights to
+nbsal/samples/weights to ship them.
 """
 
 import argparse
@@ -35,20 +35,6 @@ EASIER = 0.12  # of the batches come from an earlier level
 CHECK = 50
 PASS = 0.85  # exact answers from one note with which a level is left
 FIRST = ("lives", "job", "allergy", "speaks", "plays", "extension")
-FURTHER = Level(
-    notes=(2, 8),
-    turns=6,
-    absent=0.3,
-    clutter=0.5,
-    chains=0.6,
-    related=0.4,
-    further=0.4,
-    asides=0.4,
-    notices=0.5,
-    twice=0.15,
-    restate=0.2,
-    noise=0.1,
-)
 LEVELS = [
     Level(FIRST, words=20, statements=1, questions=1, alike=0.5),
     Level(FIRST, words=60, statements=1, questions=2, alike=0.5),
@@ -57,8 +43,7 @@ LEVELS = [
     Level(),
     Level(notes=(2, 6), turns=5, absent=0.2, clutter=0.25),
     Level(notes=(2, 7), turns=6, absent=0.3, clutter=0.5, chains=0.6, noise=0.1),
-    FURTHER,
-    replace(FURTHER, notes=(2, 10), clutter=0.6, noise=0.2),
+    Level(notes=(2, 10), turns=6, absent=0.3, clutter=0.6, chains=0.6, noise=0.2),
 ]
 
 
@@ -186,7 +171,7 @@ class Run:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=3200, help="in all (default %(default)s)")
+    parser.add_argument("--steps", type=int, default=3000, help="in all (default %(default)s)")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     run = Run(arguments.out)

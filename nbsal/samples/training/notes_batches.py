@@ -12,8 +12,7 @@ from nbsal.samples.notes import END, PAD, START, TOKEN, UNKNOWN, notes
 from nbsal.samples.training.notes_relations import POOLS, RELATIONS
 from nbsal.samples.training.notes_world import Case, Level, Question, draw_case
 
-# Weights of answer tokens: values, the first two (which may refuse) and those after names (maybe an aside); all others.
-DECISIVE, PLAIN = 4.0, 1.0
+DECISIVE, PLAIN = 4.0, 1.0  # weights of answer tokens: values and the first two, which may refuse; all others
 LOST = 0.15  # of the words of a noisy question
 
 
@@ -46,9 +45,9 @@ class Encoder:
     def answer(self, question: Question) -> tuple[list[int], list[float]]:
         """The answer and the weights of its tokens."""
         ids = [*self.ids(f" {question.answer}"), END]
-        weights = [DECISIVE if at < 2 or ids[at - 1] in self.keys else PLAIN for at in range(len(ids))]
+        weights = [DECISIVE if at < 2 else PLAIN for at in range(len(ids))]
         for value in question.values:
-            tokens = self.ids(f" {value.word}")
+            tokens = self.ids(f" {value}")
             for at in range(len(ids)):
                 if ids[at : at + len(tokens)] == tokens:
                     weights[at : at + len(tokens)] = [DECISIVE] * len(tokens)

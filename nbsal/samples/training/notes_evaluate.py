@@ -20,7 +20,6 @@ from nbsal.samples.training.notes_world import Level, draw_case
 
 PLAIN = Level(turns=1)
 WHOLE = Level(turns=1, absent=0.35, clutter=1.0, chains=0.5)
-FURTHER = replace(WHOLE, chains=0.6, related=0.4, further=0.4, asides=0.7, twice=0.2, restate=0.2)
 SETTINGS = {
     "2 plain notes": (2, PLAIN),
     "3 plain notes": (3, PLAIN),
@@ -29,19 +28,8 @@ SETTINGS = {
     "6 facts": (6, WHOLE),
     "10 facts": (10, WHOLE),
     "6 facts, unseen questions": (6, replace(WHOLE, paraphrase=True)),
-    "6 facts, further kinds": (6, FURTHER),
-    "10 facts, further kinds": (10, FURTHER),
 }
-KINDS = {
-    "one": "one note",
-    "two": "two notes",
-    "three": "three notes",
-    "half": "second note missing",
-    "none": "no note",
-    "aside": "with asides",
-    "twice": "stated twice",
-    "restated": "restated",
-}
+KINDS = {"one": "one note", "two": "two notes", "half": "second note missing", "none": "no note"}
 BATCH = 125
 
 
@@ -97,7 +85,7 @@ def report(subject: Any, cases: int) -> Iterator[str]:
     rows = samples.texts("notes")
     answers = replies(subject, [prompt(row["documents"], row["question"]) for row in rows])
     yield f"sample texts: exact {share([answer == row['answer'] for answer, row in zip(answers, rows, strict=True)])}"
-    sources, others = deletions(subject, [row for row in rows if row["source"] and row["kind"] != "twice"])
+    sources, others = deletions(subject, [row for row in rows if row["source"]])
     yield f"the answer changes when a source is deleted {share(sources)}, when another document is {share(others)}"
 
 

@@ -38,22 +38,12 @@ def _lines(text: str) -> tuple[str, ...]:
     return tuple(text.strip().splitlines())
 
 
-def _relations(table: dict[str, dict[str, str]]) -> dict[str, Relation]:
-    return {
-        name: Relation(
-            row["key"], row["value"], _lines(row["statements"]), _lines(row.get("questions", "")), row["answer"]
-        )
-        for name, row in table.items()
-    }
-
-
-RELATIONS = _relations(_TABLE["relations"])
-ASIDES = _relations(_TABLE["asides"])  # one at most about the keys of a pool
-# The value of each fact is the key of the next.
+RELATIONS = {
+    name: Relation(row["key"], row["value"], _lines(row["statements"]), _lines(row["questions"]), row["answer"])
+    for name, row in _TABLE["relations"].items()
+}
+# The value of the first fact is the key of the second.
 CHAINS = {(row["first"], row["second"]): _lines(row["questions"]) for row in _TABLE["chains"]}
-FURTHER_CHAINS = {tuple(row["relations"]): _lines(row["questions"]) for row in _TABLE["further_chains"]}
-NOTICES = _lines(_TABLE["notices"]["marks"])
-RESTATE, RESTATED = _lines(_TABLE["restating"]["questions"]), _TABLE["restating"]["answer"]
 POOLS: dict[str, list[str]] = {name: words.split() for name, words in _TABLE["pools"].items()} | {
     "number": [str(number) for number in range(101, 999, 4)],
     "price": [str(number) for number in range(31, 100)],
