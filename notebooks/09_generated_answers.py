@@ -227,9 +227,9 @@ print("minus gae, all hops: {:.2f}, 95 % interval {:.2f} to {:.2f}".format(margi
 
 # %% [markdown]
 # Directly, no method does well: the row of the value names the note that states it, and rarely the one that led there.
-# Through the reply, `ifr` finds both notes nearly always. `gae` gains less, and signed methods hardly, since scores of
-# both signs cancel on the way. What `ifr` cannot do: it shows where the model reads, whatever it then writes, so it
-# never says why it is this word and not another.
+# Through the reply, `ifr` finds both notes nearly always. `gae` and `rollout` gain less, and signed methods lose, since
+# scores of both signs cancel on the way. What `ifr` cannot do: it shows where the model reads, whatever it then
+# writes, so it never says why it is this word and not another.
 #
 # These replies mention nothing else, so the sum over all words of a reply, `answer.sources(rows="reply")`, finds both
 # notes as well. In replies that say more than was asked, it names too many.

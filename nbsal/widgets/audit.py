@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas
 
 STEPS = 1000  # resolution of progress
-EXAMPLES = 6  # texts of static HTML
+EXAMPLES, ROWS = 4, 8  # texts, and rows of each table, of static HTML
 BARS, PICTURED = 12, 3  # words and texts of a picture
 
 
@@ -138,13 +138,13 @@ class Audit(View):
     def render_html(self) -> str:
         result: ShownAudit = self.result
         audit, titles = result.audit, parts.headings(result.audit)
-        body = [html.headline_html(parts.headline(audit)), page.words_html(audit, titles["words"])]
+        body = [html.headline_html(parts.headline(audit)), page.words_html(audit, titles["words"], ROWS)]
         body += [_texts_html(result)] if result.picked else []
         if result.opened is not None:
             behind = parts.behind_words(audit, result.opened)
             body += [_heading_html(f"Text {result.opened}", behind), page.text_html(audit, result.opened)]
         if audit.labels is not None:
-            body += [page.mistakes_html(audit), page.slices_html(audit, titles["slices"])]
+            body += [page.mistakes_html(audit, ROWS), page.slices_html(audit, titles["slices"], ROWS)]
         return html.block_html(audit.sentence, "".join(body), audit.notes, titled=False)
 
     def render_png(self) -> bytes:

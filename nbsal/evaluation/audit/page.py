@@ -50,13 +50,13 @@ def words_html(audit: Any, title: str = "Words", count: int = WORDS) -> str:
     return _section(title, tried, head, rows)
 
 
-def slices_html(audit: Any, title: str = "Slices") -> str:
+def slices_html(audit: Any, title: str = "Slices", count: int = SLICES) -> str:
     """Where errors are, what is beyond chance first."""
     found = set(audit.found[1].index)
     rows = [
         [row.slice, row.value, row.texts, f"{percent(row.rate)} ({percent(row.low)} to {percent(row.high)})",
          percent(row.rest), row.toward, _p(row.p_holm, row.Index in found)]
-        for row in audit.slices.head(SLICES).itertuples()
+        for row in audit.slices.head(count).itertuples()
     ]  # fmt: skip
     head = ["Slice", "", "Texts", "Errors (95 %)", "Elsewhere", "Too often", "p (Holm)"]
     return _section(title, f"{len(audit.slices)} parts of the texts were compared with all others.", head, rows)
@@ -67,13 +67,13 @@ def _p(value: float, found: bool) -> str:
     return f"{value:.3f}{FOUND_MARK if found else ''}"
 
 
-def mistakes_html(audit: Any) -> str:
+def mistakes_html(audit: Any, count: int = MISTAKES) -> str:
     """The mistakes, with the words behind each."""
     frame = audit.mistakes
     rows = [
         [row.number, _plain(row.text), row.label, f"{row.prediction} {percent(row.confidence)}",
          ", ".join(row.words) if row.corrected else "not corrected"]
-        for row in frame.head(MISTAKES).itertuples()
+        for row in frame.head(count).itertuples()
     ]  # fmt: skip
     counts = f"{len(frame)} mistakes, {int(frame.corrected.sum())} of which hiding some words corrects."
     return _section("Mistakes", counts, ["No.", "Text", "Label", "Prediction", "Words behind it"], rows)
