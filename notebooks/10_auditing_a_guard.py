@@ -49,8 +49,8 @@ pandas.DataFrame({"text": texts, "label": labels}).head()
 # %% [markdown]
 # ## One text is not enough
 #
-# The usual explanation is of one message. It is right, and yet it does not say whether this happens often, nor
-# whether it does any harm:
+# The usual explanation is of one message. Here it even misleads: occlusion hides one token at a time, a message has two
+# quotation marks, and with either of them gone the other one still decides. Nor does it say how often this happens.
 
 # %%
 explain = nbsal.Explainer(guard, "occlusion")
@@ -76,8 +76,9 @@ pandas.concat([audit.words.head(4), audit.words.tail(4)])
 # %% [markdown]
 # `corrects` counts wrong decisions that become right without the word, `breaks` right ones that become wrong. `pull`
 # is by how much the word raises the log-odds of its class, on average over all messages that have it. `excess` is how
-# much more often than their labels messages with the word are decided so. `p_holm` is the probability that both are
-# chance, adjusted for the number of words that were tried.
+# much more often than their labels messages with the word are decided so. `p_holm` is how likely effects
+# as large as these are by chance, adjusted for the number of words that were tried. A word is hidden at all of its
+# places at once: so `pull` can be large where `score`, the mean of single places, is next to nothing.
 #
 # The verbs are at the end: hiding one *breaks* decisions, as it should. A shortcut looks otherwise: hiding it corrects
 # more than it breaks, and messages that are *not* harmful are stopped more often with it than without.
