@@ -84,7 +84,7 @@ pandas.concat([audit.words.head(4), audit.words.tail(4)])
 # more than it breaks, and messages that are *not* harmful are stopped more often with it than without.
 
 # %%
-words, slices = audit.found
+words, slices = audit.beyond_chance
 words[["word", "speaks_for", "texts", "pull", "corrects", "breaks", "excess", "p_holm"]]
 
 # %% [markdown]
@@ -164,7 +164,7 @@ pandas.Series({name: len(each.wrong) / len(fresh) for name, each in share.items(
 # %%
 blind = nbsal.audit(nbsal.Explainer(guard, "random"), texts, labels, least=LEAST, progress=False)
 print(sorted(set(blind.words.word)))
-blind.found[0][["word", "corrects", "breaks", "p_holm"]]
+blind.beyond_chance[0][["word", "corrects", "breaks", "p_holm"]]
 
 # %% [markdown]
 # * **Words that stand in for one another.** If two words mean the same to a model and always come together, hiding

@@ -14,7 +14,7 @@ from nbsal.answers import answer_file, tables
 from nbsal.answers.carried import Carried
 from nbsal.answers.evidence import Evidence, measure, passes
 from nbsal.answers.findings import Facts, Finding
-from nbsal.answers.hops import ALL, Count, Followed, check_hops, follow_rows
+from nbsal.answers.hops import ALL, Count, Followed, check_hops, follow_answer
 from nbsal.answers.judgement import Judgement, judge
 from nbsal.answers.lazy import Hiding, statistics
 from nbsal.answers.page import AnswerPicture, answer_html
@@ -105,10 +105,6 @@ class Answer:
         """A number of hops; None stands for that of the answer."""
         return self.hops if hops is None else check_hops(hops)
 
-    def _follow(self, own: Floats, hops: Count) -> Followed:
-        """Some rows, [part, token of prompt and reply], followed through the reply."""
-        return follow_rows(own, self.scores, self.reading.start, hops, self.provenance, self.running)
-
     def through(self, hops: Count = ALL) -> Self:
         """The answer with its scores followed through the reply, which all that it shows and saves then rests on.
 
@@ -121,7 +117,7 @@ class Answer:
             return self
         if hops == 0:
             return replace(self, followed=None)
-        followed = self._follow(self.scores, hops)
+        followed = follow_answer(self, self.scores, hops)
         if "span" not in self.provenance or hops == ALL:  # rows were scaled, and must count in a sum as they did
             sizes = np.abs(self.scores).sum(1, keepdims=True)
             followed = replace(followed, scores=sizes * followed.scores)
@@ -256,7 +252,7 @@ class Answer:
         return AnswerPicture(
             self.reading,
             total,
-            contrast or facts.find(chosen, total),
+            contrast or facts.find(chosen, scores),
             PhraseMatrix.of(facts) if contrast is None else PhraseMatrix.of_rival(contrast, chosen[0]),
             self.notes() + ([] if self.linear or len(chosen) == 1 or scores is not None else [SUMMED]),
             frozenset(tokens),
@@ -325,7 +321,7 @@ class Answer:
         probability = np.exp(self.statistics.logprob[list(tokens)].sum())
         settings = {name: value for name, value in self.provenance.items() if name not in OF_ONE_TARGET}
         if hops != 0:
-            followed = self._follow(scores[None], hops)
+            followed = follow_answer(self, scores[None], hops)
             scores, settings = followed.scores[0], settings | followed.provenance
         elif change is not None:
             settings |= {"change": change, "gap": float(scores.sum()) - change}

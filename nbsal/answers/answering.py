@@ -15,7 +15,7 @@ from nbsal.answers.answer import Answer
 from nbsal.answers.evidence import measure, passes
 from nbsal.answers.generate import Generated
 from nbsal.answers.hiding import Hiding
-from nbsal.answers.hops import Count
+from nbsal.answers.hops import Count, no_rows
 from nbsal.answers.prompts import check_length, read_prompt, skips_template, tokenize_reply, with_reply
 from nbsal.answers.reading import Prompt, Reading, TokenStatistics
 from nbsal.answers.rows import Rows, default_number, score_rows
@@ -270,6 +270,8 @@ def _runnings(explainers: Mapping[str, Explainer], reading: Reading, settings: R
             raise _hides_nothing(method)
         if isinstance(method, Perturbation):
             way = method.way
+            if settings.hops != 0:
+                raise no_rows(method.name, settings.hops)
             if len(units) < method.fewest_units:
                 message = (
                     f"{method.name} needs {plural(method.fewest_units, 'unit')} or more to hide, but at "

@@ -139,8 +139,9 @@ class Facts:
         content = self.reading.content
         at = list(tokens) or content
         part = "" if at == content else part_text(self.reading, at)
+        # What carried a target of its own, such as a rival, is not known: only rows were followed.
+        through = self.carried.find(at) if self.carried is not None and scores is None else None
         scores = self.scores[at].sum(0) if scores is None else scores
-        through = None if self.carried is None else self.carried.find(at)
         at = self.measured(at)
         shared = tuple(shares(self.reading, scores).tolist())
         rows, named, members = self._candidates

@@ -4,7 +4,6 @@ Hop 0 is the row of a part itself. At hop n, the tokens of the reply are read wi
 weights, and the prompt gets the scores of that hop times the share that has flowed into the reply so far.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal, Protocol
@@ -120,7 +119,7 @@ class SpanReader:
         return sizes
 
 
-def follow(own: Floats, start: int, reader: Reader, hops: Count) -> Followed:
+def follow(part_rows: Floats, start: int, reader: Reader, hops: Count) -> Followed:
     """Follow rows, [part, token of prompt and reply], through the reply, which begins at `start`.
 
     >>> rows = np.array([[1.0, 0.0, 0.0], [0.25, 0.75, 0.0]])  # one token of the prompt, two of the reply
@@ -128,8 +127,8 @@ def follow(own: Floats, start: int, reader: Reader, hops: Count) -> Followed:
     >>> result.scores.tolist(), result.arrived[:, 1].tolist()
     ([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]], [0.25, 0.75])
     """
-    row, share = own, np.ones((len(own), 1))
-    scores, arrived, carried = np.zeros_like(own), list[Floats](), list[Floats]()
+    row, share = part_rows, np.ones((len(part_rows), 1))
+    scores, arrived, carried = np.zeros_like(part_rows), list[Floats](), list[Floats]()
     for hop in count():
         sizes = reader.sizes(row)
         shares = share * row / np.where(sizes, sizes, 1.0)
@@ -144,28 +143,32 @@ def follow(own: Floats, start: int, reader: Reader, hops: Count) -> Followed:
     return Followed(hops, scores, np.array(arrived), np.array(carried))
 
 
-def follow_rows(
-    own: Floats, rows: Floats, start: int, hops: Count, provenance: Mapping[str, Any], running: Running | None
-) -> Followed:
-    """Follow rows of an answer that has those scores and that provenance, by the reader that its method needs.
+def follow_answer(answer: Any, rows: Floats, hops: Count) -> Followed:
+    """Follow rows of an `Answer`, [part, token of prompt and reply], by the reader that its method needs.
 
-    All hops are always by rows, which solves for them without the model; `tests/answers/hops.py` compares both ways.
+    All hops are always by rows, which solves for them without the model; notebook 09 has the numbers of both ways.
     """
-    method = provenance["method"]
-    if "hidden" in provenance:
+    if not answer.can_follow:
+        raise no_rows(answer.method, hops)
+    start = answer.reading.start
+    if "span" not in answer.provenance or hops == ALL:
+        return follow(scaled(rows), start, RowReader(answer.scores), hops)
+    if answer.running is None:
         message = (
-            f"{method} hides parts of the prompt, so the reply's own tokens have no scores to follow. Leave out "
-            f"hops={hops!r}, or choose a method such as gae or ifr."
+            f"{answer.method} reads the model at each hop, and this answer was loaded without it. "
+            "Call nbsal.answer again."
         )
         raise InputError(message, argument="hops", value=hops)
-    if "span" not in provenance or hops == ALL:
-        return follow(scaled(own), start, RowReader(rows), hops)
-    if running is None:
-        message = (
-            f"{method} reads the model at each hop, and this answer was loaded without it. Call nbsal.answer again."
-        )
-        raise InputError(message, argument="hops", value=hops)
-    return follow(own, start, SpanReader(running), hops)
+    return follow(rows, start, SpanReader(answer.running), hops)
+
+
+def no_rows(method: str, hops: Count) -> InputError:
+    """The error for a method that has no scores of the reply's tokens."""
+    message = (
+        f"{method} hides parts of the prompt, so the reply's own tokens have no scores to follow. Leave out "
+        f"hops={hops!r}, or choose a method such as gae or ifr."
+    )
+    return InputError(message, argument="hops", value=hops)
 
 
 def scaled(rows: Floats) -> Floats:

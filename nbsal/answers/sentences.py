@@ -71,8 +71,8 @@ def _through(finding: Finding) -> list[Phrase]:
     words = [] if through is None else [word for hop in through.hops[:1] for word in hop[:1]]
     if through is None or not words:
         return []
-    start = f" {percent(through.share, 0)} of the scores come through earlier words, most through “"
-    end = f"” and among documents from {through.document}." if through.document else "”."
+    start = f" {percent(through.share, 0)} of the scores come through earlier words of the reply, mostly “"
+    end = f"”; of the documents, {through.document} gains most." if through.document else "”."
     return [("text", start), ("for", words[0].text), ("text", end)]
 
 

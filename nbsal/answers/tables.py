@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers.hops import ALL, Count, follow_rows
+from nbsal.answers.hops import ALL, Count, follow_answer
 from nbsal.answers.reading import TEMPLATE, unit_sums
 from nbsal.support.validation import positive_number
 
@@ -81,12 +81,7 @@ def _part_scores(answer: Any, parts: Sequence[Sequence[int]], hops: Count | None
     again = hops == answer.hops and hops != ALL and "span" in answer.provenance
     rows = answer.rows if again else answer.scores
     summed = np.stack([rows[list(part)].sum(0) for part in parts])
-    return summed if hops == 0 or rows is not answer.scores else _followed(answer, summed, hops)
-
-
-def _followed(answer: Any, summed: Floats, hops: Count) -> Floats:
-    start = answer.reading.start
-    return follow_rows(summed, answer.scores, start, hops, answer.provenance, answer.running).scores
+    return summed if hops == 0 or rows is not answer.scores else follow_answer(answer, summed, hops).scores
 
 
 def _drop(answer: Any, unit: int, part: Sequence[int]) -> float | None:

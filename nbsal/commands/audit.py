@@ -55,9 +55,9 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         audit.save(options.json)
     print(html.visible(audit.sentence))
-    words, slices = audit.found
+    words, slices = audit.beyond_chance
     for note in audit.notes:
         print(html.visible(note))
     print(audit.words.head(SHOWN).round(3).to_string(index=False))
-    print(f"found beyond chance: {plural(len(words), 'word')}, {plural(len(slices), 'slice')}")
+    print(f"beyond chance: {plural(len(words), 'word')}, {plural(len(slices), 'slice')}")
     return 0

@@ -98,14 +98,18 @@ class Cache:
         for subject in dict.fromkeys(run.subject for run in runs):
             members = [at for at, run in enumerate(runs) if run.subject is subject]
             rows = runs[members[0]].rows
-            if (subject, way) not in self.masked_models:
-                self.masked_models[subject, way] = MaskedModel(subject, way)
             stacked = [np.concatenate([coalitions[at][i] for at in members]) for i in range(len(rows))]
-            logits = self.masked_models[subject, way].logits(list(rows), stacked, meter)
+            logits = self.masked_model(subject, way).logits(list(rows), stacked, meter)
             sizes = [[len(coalitions[at][i]) for at in members] for i in range(len(rows))]
             parts = [torch.split(text_logits, size) for text_logits, size in zip(logits, sizes, strict=True)]
             run_logits |= {at: [part[place] for part in parts] for place, at in enumerate(members)}
         return [run_logits[at] for at in range(len(runs))]
+
+    def masked_model(self, subject: Subject, way: str | int) -> MaskedModel:
+        """The cached forward passes of a subject with tokens hidden in that way."""
+        if (subject, way) not in self.masked_models:
+            self.masked_models[subject, way] = MaskedModel(subject, way)
+        return self.masked_models[subject, way]
 
     def _drop_outdated(self, subject: Subject) -> None:
         """Drop the subject's explanations if its model has changed since they were computed."""

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nbsal.methods.alti import PARTS
-from nbsal.methods.base import Method, register
+from nbsal.methods.alti import PARTS, BlockMethod
+from nbsal.methods.base import register
 from nbsal.methods.cost import Cost
 from nbsal.model.loading.composite import Composite
 from nbsal.model.running.double import in_turn
@@ -57,7 +57,7 @@ LAST_LINEAR = {"token": "classifier", "span": "qa_outputs"}  # heads of one laye
     promise={"signed", "about_target", "sums_to_output"},
 )
 @dataclass(frozen=True)
-class DecompX(Method):
+class DecompX(BlockMethod):
     """What the vector of each token adds to the target, with its share of all biases.
 
     Attention weights count as given, so a token that only directs attention gets nothing for it. Each pair of positions
@@ -65,6 +65,7 @@ class DecompX(Method):
     """
 
     linear = True
+    by_block = False  # a vector for each pair of positions goes through all blocks, from the first on
 
     def resolve(self, subject: Subject) -> Self:
         kind, task = subject.model.config.model_type, subject.task
@@ -73,7 +74,7 @@ class DecompX(Method):
             raise ModelError(message, part="post-norm blocks")
         if isinstance(subject.model, Composite) or task not in ("sequence", *LAST_LINEAR):
             raise _other_head(subject)
-        return self
+        return super().resolve(subject)
 
     def layers(self, depth: int) -> set[int]:
         return {0}

@@ -143,7 +143,7 @@ def audit_trait(audit: Audit) -> Wired:
 
 def headings(audit: Audit) -> dict[str, str]:
     """What the words, the slices and the mistakes come to."""
-    words, parts = audit.found
+    words, parts = audit.beyond_chance
     judged = audit.labels is not None
     verb = ("misleads" if len(words) == 1 else "mislead") if judged else ("pulls" if len(words) == 1 else "pull")
     corrected, wrong = sum(bool(each.words) for each in audit.corrections), len(audit.corrections)
@@ -211,7 +211,7 @@ def behind_words(audit: Audit, number: int) -> str:
 
 def _words(audit: Audit) -> Iterator[Wired]:
     """A row for each word and class."""
-    beyond_chance = set(audit.found[0].index)
+    beyond_chance = set(audit.beyond_chance[0].index)
     numbers = set(text_numbers(audit))
     for place, row in enumerate(audit.words.to_dict("records")):
         hidden = hidden_word(audit, row["word"])
@@ -236,7 +236,7 @@ def _effect(audit: Audit, row: Mapping[Any, Any], end: str) -> Wired:
 
 def _slices(audit: Audit) -> Iterator[Wired]:
     """A row for each part of the texts."""
-    beyond_chance = set(audit.found[1].index)
+    beyond_chance = set(audit.beyond_chance[1].index)
     for place, row in enumerate(audit.slices.to_dict("records")):
         counts = {name: row[name] for name in ("texts", "errors", "toward")}
         numbers = {name: _number(row[name]) for name in ("rate", "low", "high", "rest", "excess")}

@@ -5,11 +5,11 @@
 
 What counts was written down before the first run:
 
-- The shortcut is found if a row of `audit.found` names one of its words (for the length, which has no word: the longest
-  quarter of the messages).
+- The shortcut is found if a row of `audit.beyond_chance` names one of its words (for the length, which has no word: the
+  longest quarter of the messages).
 - Rows that follow from it are neither found nor false: its other words; the slices of messages that begin with one; the
   slices by label and by prediction in which all its mistakes lie; slices by length of long messages.
-- Every other row of `audit.found` is false. The share is of all rows that were tried.
+- Every other row of `audit.beyond_chance` is false. The share is of all rows that were tried.
 """
 
 import argparse
@@ -38,7 +38,7 @@ class Tally:
         return self.false.total() / self.tried
 
     def add(self, name, audit):
-        words, slices = audit.found
+        words, slices = audit.beyond_chance
         rows = [*(("word", word) for word in words.word), *zip(slices["slice"], slices.value, strict=True)]
         false = [f"{kind} {value}" for kind, value in rows if not legitimate(name, kind, value)]
         self.audits += 1

@@ -92,10 +92,10 @@ def test_a_flip_is_the_smallest_set(explain):
         if explain.subject.labels[int(decide(explain, rows[0], {word}).argmax())] != found.before
     ]
     assert (len(found.words) == 1) == bool(turned)
-    assert not nbsal.flip(explain, found.text, to=found.before, most=1).changes or found.before
-    assert nbsal.flip(explain, "joy").words in ((), ("joy",))
-    with refuses("to"):
-        nbsal.flip(explain, "A joy.", to="neutral")
+    assert nbsal.flip(explain, found.text, to=found.after).words == found.words
+    for to in ("neutral", found.before):
+        with refuses("to"):
+            nbsal.flip(explain, found.text, to=to)
 
 
 def test_slices_find_where_a_classifier_errs(audit):
@@ -136,7 +136,7 @@ def test_a_saved_audit_is_equal_and_a_damaged_one_refused(audit, tmp_path):
     loaded = nbsal.Audit.load(path)
     assert loaded.to_html() == audit.to_html() and loaded.slices.equals(audit.slices)
     with refuses("words"):
-        loaded.hide(["a"])
+        loaded.hide(audit.words.word[0])
     content = json.loads(path.read_text())
     content["audit"]["effects"][0]["texts"][0] = 40
     path.write_text(json.dumps(content))
@@ -148,6 +148,11 @@ def test_words_are_hidden_together(explain, audit):
     words = audit.words.word.head(2).tolist()
     effect = audit.hide(words)
     rows = explain.subject.encode(list(audit.texts))
+    alone = next(each for each in audit.effects if each.word == words[0])
+    assert audit.hide(words[0]).without == alone.without
+    for wrong in (["no such word"], []):
+        with refuses("words"):
+            audit.hide(wrong)
     assert effect.without == tuple(int(decide(explain, rows[i], set(words)).argmax()) for i in effect.texts)
 
 

@@ -60,7 +60,9 @@ def test_words_and_texts_are_those_of_the_audit(view, audit):
     assert [word["effects"][0]["counts"] for word in sent["words"]] == audit.words[
         ["corrects", "breaks"]
     ].values.tolist()
-    assert [word["beyond_chance"] for word in sent["words"]] == audit.words.index.isin(audit.found[0].index).tolist()
+    assert [word["beyond_chance"] for word in sent["words"]] == audit.words.index.isin(
+        audit.beyond_chance[0].index
+    ).tolist()
     assert plain(sent["sentence"]) == audit.sentence.replace("“", "").replace("”", "")
     assert view.picked == [next(word for kind, word in sent["sentence"] if kind == "for")]
     for word in sent["words"]:

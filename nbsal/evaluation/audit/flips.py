@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation._hiding import check_classifier
-from nbsal.evaluation.audit.words import Unit, units_of
+from nbsal.evaluation.audit.words import Unit, score_of, units_of
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.model.running.masking import MaskedModel
@@ -18,7 +18,7 @@ from nbsal.model.text.tokens import Row
 from nbsal.render.headline import percent
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter, Progress
-from nbsal.support.validation import Text, check_texts, checked, plural, positive_number
+from nbsal.support.validation import Text, check_texts, checked, positive_number
 
 EXACT = 12  # words up to which all sets are tried
 MOST = 6  # words of a set
@@ -51,10 +51,9 @@ class Flip:
     def sentence(self) -> str:
         """What hiding the words does, in a sentence."""
         if not self.changes:
-            tried = f"up to {plural(MOST, 'word')}" if not self.exact else "any words"
-            return f"Hiding {tried} does not change {self.before}."
+            return f"Hiding words does not change {self.before}: {self.passes} sets were tried."
         names = ", ".join(f"“{word}”" for word in self.words)
-        rule = "no fewer words do" if self.exact else "found by score; fewer may do"
+        rule = "no fewer words do" if self.exact else "chosen by score; fewer may do"
         return f"Without {names}: {self.after} ({percent(self.confidence)}) instead of {self.before}; {rule}."
 
     def __repr__(self) -> str:
@@ -87,6 +86,9 @@ def flip(
     (checked_text,) = check_texts(text)
     wanted = None if to is None else label_index(to, subject.labels, "to")
     saliency = explainer(checked_text)
+    if wanted is not None and subject.labels[wanted] == saliency.prediction:
+        message = f"to={to!r}, but the decision is {saliency.prediction} already. Name another class."
+        raise InputError(message, argument="to", value=to)
     if saliency.provenance.get("windows", 1) > 1:
         message = "The text is longer than the model reads at once; hiding words needs a shorter one."
         raise InputError(message, argument="text", value=text)
@@ -106,7 +108,7 @@ def find_flip(saliency: Saliency, masked: MaskedModel, wanted: int | None, most:
     sets = search.by_size(min(most, tried)) if short else None
     exact = short and (sets is not None or tried >= most)
     if sets is None and not exact:
-        scores = [sum(float(saliency.scores[i]) for i in unit.tokens) for unit in search.units]
+        scores = [score_of(saliency, unit) for unit in search.units]
         sets = search.by_score(scores, most)
         exact = short and sets is not None and len(sets) == tried + 1  # no smaller set does
     labels = masked.subject.labels

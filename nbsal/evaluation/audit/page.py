@@ -8,7 +8,7 @@ from nbsal.render.headline import percent
 from nbsal.render.html import ScoredSpan
 
 WORDS, SLICES, MISTAKES, EXAMPLES = 20, 12, 50, 3  # rows of each table, and texts of a word
-FOUND_MARK = " \N{BLACK DIAMOND} beyond chance"
+MARK = " \N{BLACK DIAMOND} beyond chance"
 CELL = "border:0;border-bottom:1px solid rgba(128,128,128,.4);padding:4px 12px 4px 0;text-align:left;vertical-align:top"
 
 
@@ -30,7 +30,8 @@ def report_html(audit: Any) -> str:
 
 def words_html(audit: Any, title: str = "Words", count: int = WORDS) -> str:
     """The words that were hidden, those that correct most first; of another model the numbers are after a bar."""
-    frame, judged, found = audit.words.head(count), audit.labels is not None, set(audit.found[0].index)
+    frame, judged = audit.words.head(count), audit.labels is not None
+    beyond_chance = set(audit.beyond_chance[0].index)
     ends = [""] if audit.other is None else ["", "_other"]
     head = ["Word", "Speaks for", "Texts", "Pull (95 %)"]
     head += ["Corrects", "Breaks", "Excess", "p (Holm)"] if judged else ["Flips", "p (Holm)"]
@@ -45,26 +46,28 @@ def words_html(audit: Any, title: str = "Words", count: int = WORDS) -> str:
             )
             for name in names
         ]
-        rows.append([row["word"], row["speaks_for"], row["texts"], pull, *rest, _p(row["p_holm"], place in found)])
+        rows.append(
+            [row["word"], row["speaks_for"], row["texts"], pull, *rest, _p(row["p_holm"], place in beyond_chance)]
+        )
     tried = f"{len(audit.words)} words were hidden in every text that has them; {len(frame)} are shown."
     return _section(title, tried, head, rows)
 
 
 def slices_html(audit: Any, title: str = "Slices", count: int = SLICES) -> str:
     """Where errors are, what is beyond chance first."""
-    found = set(audit.found[1].index)
+    beyond_chance = set(audit.beyond_chance[1].index)
     rows = [
         [row.slice, row.value, row.texts, f"{percent(row.rate)} ({percent(row.low)} to {percent(row.high)})",
-         percent(row.rest), row.toward, _p(row.p_holm, row.Index in found)]
+         percent(row.rest), row.toward, _p(row.p_holm, row.Index in beyond_chance)]
         for row in audit.slices.head(count).itertuples()
     ]  # fmt: skip
     head = ["Slice", "", "Texts", "Errors (95 %)", "Elsewhere", "Too often", "p (Holm)"]
     return _section(title, f"{len(audit.slices)} parts of the texts were compared with all others.", head, rows)
 
 
-def _p(value: float, found: bool) -> str:
+def _p(value: float, beyond_chance: bool) -> str:
     """An adjusted p-value, and whether it is beyond chance."""
-    return f"{value:.3f}{FOUND_MARK if found else ''}"
+    return f"{value:.3f}{MARK if beyond_chance else ''}"
 
 
 def mistakes_html(audit: Any, count: int = MISTAKES) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-FOUND = 0.05  # adjusted p-value up to which a word or a slice is found
+CHANCE = 0.05  # adjusted p-value up to which a word or a slice is beyond chance
 Span = tuple[int, int, int]  # of a word: the number of its part of a pair, its first character, and its end
 
 
@@ -31,7 +31,7 @@ class Hides(Protocol):
 class Audit:
     """What a classifier goes by over many texts; `nbsal.audit` makes it.
 
-    `words`, `mistakes` and `slices` are its tables, `found` the words and slices that it is sure of. `other` is the
+    `words`, `mistakes` and `slices` are its tables, `beyond_chance` the words and slices of them. `other` is the
     audit of another model on the same texts and words.
 
     >>> import nbsal
@@ -78,10 +78,10 @@ class Audit:
         return slices.table(self)
 
     @property
-    def found(self) -> "tuple[pandas.DataFrame, pandas.DataFrame]":
-        """The words and the slices whose effects cannot be chance, after adjusting for all that were tried."""
+    def beyond_chance(self) -> "tuple[pandas.DataFrame, pandas.DataFrame]":
+        """The words and the slices whose effects are beyond chance, after adjusting for all that were tried."""
         words, parts = self.words, self.slices
-        return words[(words.p_holm <= FOUND) & (words.pull > 0)], parts[parts.p_holm <= FOUND]
+        return words[(words.p_holm <= CHANCE) & (words.pull > 0)], parts[parts.p_holm <= CHANCE]
 
     @property
     def wrong(self) -> list[int]:
@@ -101,19 +101,23 @@ class Audit:
 
     def without(self, words: Sequence[str] | str) -> "pandas.DataFrame":
         """The texts that have a word, with the decision with and without it, mistakes first."""
-        names = [words] if isinstance(words, str) else list(words)
-        known = {effect.word: effect for effect in reversed(self.effects)}
-        for name in names:
-            if name not in known:
-                raise UnknownName("words", name, list(known))
-        return tables.without(self, [known[name] for name in names])
+        return tables.without(self, self._named(words))
 
-    def hide(self, words: Sequence[str]) -> Effect:
+    def hide(self, words: Sequence[str] | str) -> Effect:
         """What hiding several words together does in every text that has any of them."""
         if self.model is None:
             message = "This audit was loaded from a file, without its model. Call nbsal.audit again."
             raise InputError(message, argument="words", value=words)
-        return self.model.hide(self, list(words))
+        return self.model.hide(self, [effect.word for effect in self._named(words)])
+
+    def _named(self, words: Sequence[str] | str) -> list[Effect]:
+        """The effects of some words that were tried, at least one."""
+        names = [words] if isinstance(words, str) else list(words)
+        by_word = {effect.word: effect for effect in reversed(self.effects)}
+        for name in names or [""]:
+            if name not in by_word:
+                raise UnknownName("words", name, list(by_word))
+        return [by_word[name] for name in names]
 
     def plot(self) -> "Figure":
         """The words that correct or break most decisions, as bars."""

@@ -68,7 +68,8 @@ def _slices(audit: Any) -> Iterator[tuple[str, str, Any]]:
     ends = np.unique(np.quantile(counts, QUARTERS).astype(int))
     for low, high in zip([0, *(ends + 1)], [*ends, counts.max(initial=0)], strict=True):
         if low <= high:
-            yield "words", f"{max(low, counts.min())} to {high}", (counts >= low) & (counts <= high)
+            least = max(low, counts.min())
+            yield "words", f"{least} to {high}" if least < high else str(high), (counts >= low) & (counts <= high)
     for kind, values in (("label", audit.labels), ("prediction", audit.predictions)):
         for index, name in enumerate(audit.classes):
             yield kind, name, np.array(values) == index

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nbsal.explain.saliency import Saliency
 from nbsal.model.text.tokens import Row
 
 Floats = NDArray[np.float64]
@@ -19,6 +20,11 @@ class Unit:
     text: str
     places: tuple[int, ...]
     tokens: tuple[int, ...]
+
+
+def score_of(saliency: Saliency, unit: Unit) -> float:
+    """The score of a word: the sum over all its places."""
+    return float(sum(saliency.scores[i] for i in unit.tokens))
 
 
 def units_of(row: Row) -> list[Unit]:

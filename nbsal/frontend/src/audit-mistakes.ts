@@ -2,7 +2,7 @@
 
 import { type AuditContext, auditOf, isSame, labelOf, piecesOf, shortened, textOf } from "./audit-data";
 import type { AuditData, AuditSlice, Mistake } from "./audit-traits";
-import { FOUND } from "./audit-words";
+import { MARK } from "./audit-words";
 import { h } from "./dom";
 import { excerpt } from "./excerpt";
 import { formatPercent, plural } from "./format";
@@ -123,7 +123,7 @@ function drawSlice({ name, texts, rate, low, high, rest, toward, excess, beyond_
   set("--high", high);
   const percent = (share: number) => formatPercent(share, 0);
   const often = toward && excess ? ` \u00b7 ${toward} ${excess > 0 ? "+" : ""}${percent(excess)} too often` : "";
-  const mark = beyond_chance && h("b", {}, `${FOUND} beyond chance `);
+  const mark = beyond_chance && h("b", {}, `${MARK} beyond chance `);
   const range = ` (${percent(low)} to ${percent(high)}), elsewhere ${percent(rest)} \u00b7 ${plural(texts, "text")}`;
   return [
     h("span", { class: "nbsal-name", title: name, dir: "auto" }, name),

@@ -8,8 +8,8 @@ import { readoutLine } from "./readout";
 import { rowList } from "./row-list";
 
 const HINT = "Point at a word to see what was measured.";
-export const FOUND = "\u25c6"; // the sign of what is beyond chance
-const FOUND_WORDS = "beyond chance";
+export const MARK = "\u25c6"; // the sign of what is beyond chance
+const BEYOND_CHANCE = "beyond chance";
 
 export function wordTable(context: AuditContext) {
   const { get, set, on, signal } = context;
@@ -61,8 +61,7 @@ export function wordTable(context: AuditContext) {
       note.textContent = models(audit);
       node.classList.toggle("nbsal-flips", !audit.judged);
       node.classList.toggle("nbsal-two", audit.models.length > 1);
-      const columns = audit.judged ? ["Word", "speaks for", "breaks", "", "corrects", "texts", "too often"] : NEUTRAL;
-      titles.replaceChildren(...columns.map((name) => h("span", {}, name)));
+      titles.replaceChildren(...(audit.judged ? JUDGED : NEUTRAL).map((name) => h("span", {}, name)));
       const most = Math.max(1, ...words.flatMap(({ effects }) => effects.flatMap(({ counts }) => counts)));
       list.draw(words.length, (row) => cells(audit, words[row], most));
       drawPicked();
@@ -70,6 +69,8 @@ export function wordTable(context: AuditContext) {
   };
 }
 
+/** The titles of the columns; bars have none. */
+const JUDGED = ["Word", "speaks for", "breaks", "", "", "corrects", "texts", "too often"];
 const NEUTRAL = ["Word", "speaks for", "", "changes", "texts", "pull"];
 
 /** Which models the two bars of a word are of. */
@@ -97,7 +98,7 @@ function cells({ judged }: AuditData, { word, label, texts, effects, beyond_chan
       {},
       each(effects, ({ counts }) => String(counts[index])),
     );
-  const mark = beyond_chance && h("small", { title: FOUND_WORDS }, FOUND, h("span", {}, ` ${FOUND_WORDS}`));
+  const mark = beyond_chance && h("small", { title: BEYOND_CHANCE }, MARK, h("span", {}, ` ${BEYOND_CHANCE}`));
   const name = h("b", { title: word, dir: "auto" }, word);
   const bars = judged ? [number(1), side("nbsal-breaks", 1), side("nbsal-corrects", 0), number(0)] : [];
   const flips = judged ? [] : [side("nbsal-corrects", 0), number(0)];
@@ -120,6 +121,6 @@ function wordNodes({ judged }: AuditData, { word, label, texts, effects, p, beyo
     const often = judged ? ` \u00b7 ${shareText(excess)} too often` : "";
     return ` \u00b7 ${name}${did} \u00b7 pull ${scoreText(pull)} (${scoreText(low)} to ${scoreText(high)})${often}`;
   });
-  const chance = ` \u00b7 p ${p === null ? "\u2013" : p.toFixed(3)}${beyond_chance ? ` ${FOUND} ${FOUND_WORDS}` : ""}`;
+  const chance = ` \u00b7 p ${p === null ? "\u2013" : p.toFixed(3)}${beyond_chance ? ` ${MARK} ${BEYOND_CHANCE}` : ""}`;
   return [h("b", {}, word), ` \u00b7 speaks for ${label} \u00b7 ${plural(texts, "text")}${measured.join("")}${chance}`];
 }
