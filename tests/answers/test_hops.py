@@ -126,6 +126,8 @@ def test_methods_without_scores_of_the_reply_are_refused():
     assert not answer.can_follow
     with refuses("hops"):
         answer.of(0, hops=1)
+    with refuses("hops"):  # before anything is run
+        explained("occlusion", check=False, hops=1, progress=lambda *_: pytest.fail("it was run"))
     view = Answers(answer, hops="all").wait()
     assert view.result.hops == 0 and not view._facts["follows"]
 
@@ -188,6 +190,9 @@ def test_the_view_follows_the_reply():
     assert view.result.hops == 1 and view._chosen["through"]["share"] > 0
     words = [word for hop in view._chosen["through"]["hops"] for _, word, _ in hop]
     assert all(word in view.result.text for word in words)
+    view.rival, view.at = "not", token
+    assert view.wait()._chosen["rival"] and view._chosen["through"] == {}, "nothing says what carried a contrast"
+    view.rival = view.at = None
     view.hops = 0
     assert view.wait().result.hops == 0 and view._chosen["through"] == {}
     assert Answers(view.result.through(2)).wait().hops == 2

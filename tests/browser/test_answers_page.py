@@ -46,7 +46,7 @@ def answers(views):
     view = views["answers"]
     view.selection, view.source_selection, view.struck = [], [], []
     view.rival = view.at = None
-    view.method = bench.SIGNED
+    view.hops, view.certainty, view.method = 0, False, bench.SIGNED
     return view.wait()
 
 
@@ -214,27 +214,25 @@ def test_hostile_texts_appear_as_they_are(chromium, hostile, tmp_path):
 
 
 def test_the_page_follows_scores_through_the_reply(show, sheet, answers):
-    answers.hops = 0
     root = show("answers", live=True)
     strip = root.locator(".nbsal-carriers")
     expect(strip).to_be_hidden()
     root.get_by_role("button", name="Through the reply").click()
     bench.expect_traits(sheet, hops="all")
-    answers.hops = "all"
-    answers.selection = place(answers, "Oslo")
-    root = show("answers", live=True)
+    answers.hops, answers.selection = "all", place(answers, "Oslo")
     (first, *_), *_ = answers.wait()._chosen["through"]["hops"]
+    show("answers", live=True)
     button = strip.get_by_role("button").first
     expect(button).to_have_text(f"{first[1]}{percent(first[2], 0)}")
     button.click()
     bench.expect_traits(sheet, selection=first[0])
-    answers.hops = 0
 
 
 def test_words_are_as_faint_as_the_model_is_unsure(show, answers):
     answers.certainty = True
+    answers.wait()
     root = show("answers", live=True)
-    chances = dict(answers.wait().result.tokens()[["token", "probability"]].itertuples(index=False))
+    chances = dict(answers.result.tokens()[["token", "probability"]].itertuples(index=False))
     for name in ("Mara", "Oslo"):
         opacity = float(word(root, name).evaluate("node => node.style.opacity"))
         assert opacity == pytest.approx(0.3 + 0.7 * chances[f" {name}"], abs=1e-3)
@@ -242,4 +240,3 @@ def test_words_are_as_faint_as_the_model_is_unsure(show, answers):
     expect(root.locator(".nbsal-readout")).to_contain_text(
         answers._facts["next"][place(answers, "Oslo")[0]][0][0].strip()
     )
-    answers.certainty = False
