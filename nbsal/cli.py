@@ -11,9 +11,11 @@ import shutil
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import nbsal
 from nbsal import doctor
@@ -37,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for consoles with a limited encoding
     try:
-        status = int(options.run(options))
+        with warnings.catch_warnings():
+            warnings.showwarning = _print_warning
+            status = int(options.run(options))
         sys.stdout.flush()
         return status
     except BrokenPipeError:  # the reader closed the pipe, as `head` does
@@ -52,6 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning as errors are printed, without the line of code that it is about."""
+    print(f"nbsal: {html.visible(str(message))}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         help="pretrained checkpoint whose LM head decodes hidden layers, or 'tied' to use the model's input embeddings",
     )
     explain.add_argument(
-        "--method", default="decoded-gradcam", help="a name from `nbsal methods` (default %(default)s)"
+        "--method", help="a name from `nbsal methods` (default decoded-gradcam, or what else can explain the model)"
     )
     explain.add_argument(
         "--layer", type=int, help="hidden layer, 0 for the embeddings (default: the method's default layer)"
@@ -165,7 +174,9 @@ def _answer_parser(answer: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     answer.add_argument("--model", default="demo/notes", help="as in `nbsal explain` (default %(default)s)")
     answer.add_argument("--reply", help="explain this reply (default: the model writes one)")
-    answer.add_argument("--method", default="gae", help="a name from `nbsal methods` (default %(default)s)")
+    answer.add_argument(
+        "--method", help="a name from `nbsal methods` (default gae, or what else can explain the model)"
+    )
     answer.add_argument("--unit", default="sentence", help=f"what sources are made of: {UNITS} (default %(default)s)")
     add_hops(answer)
     add_max_new_tokens(answer)

@@ -61,6 +61,16 @@ def test_a_plan_is_printed_instead_of_an_explanation(capsys):
     assert run(capsys, "explain", TEXT, "--method", "simple", "--plan").endswith("at layers [0])\n")
 
 
+def test_a_model_without_an_lm_head_is_explained_by_what_can_run(capsys, tmp_path):
+    (tmp_path / "rows.csv").write_text("text\nA joy.\n")
+    model = ["--model", zoo.save(tmp_path, "bert", "sequence"), "--plan"]
+    assert cli.main(list(map(str, ["explain", TEXT, *model]))) == 0
+    printed = capsys.readouterr()
+    assert "gradxact" in printed.out and printed.err.startswith("nbsal: ") and "lm=" in printed.err
+    assert "1 text" in run(capsys, "audit", tmp_path / "rows.csv", *model)
+    run(capsys, "corpus", tmp_path / "rows.csv", tmp_path / "out", *model[:2])
+
+
 def test_explain_as_json_and_as_html(capsys, tmp_path):
     page = tmp_path / "page.html"
     options = ["--method", "gradxact", "--layer", "3", "--target", "negative", "--json", "--html", page]

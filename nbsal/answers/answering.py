@@ -26,6 +26,7 @@ from nbsal.answers.statistics import token_statistics
 from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.methods.base import REGISTER, Method
+from nbsal.methods.default import default_method
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.loading.composite import Composite
 from nbsal.model.sides import REPLY
@@ -56,7 +57,7 @@ def answer(
     reply: Any = None,
     *,
     documents: Any = (),
-    method: str | Method | Sequence[str | Method] | Mapping[str, str | Method] = "gae",
+    method: str | Method | Sequence[str | Method] | Mapping[str, str | Method] | None = None,
     unit: Any = "sentence",
     number: str | None = None,
     template: str | None = None,
@@ -82,8 +83,9 @@ def answer(
     begins with, a forced language (`forced_bos_token_id`) among them, belong to the template.
 
     `method` is a catalogue name, a method, or several, which share the reply and what they run (the result is then a
-    dict of answers). `unit` is what methods hide and what `sources()` speaks of: "token", "word", "sentence",
-    "paragraph", "document", "message", or (start, end) characters of the last message. How units are hidden is a
+    dict of answers); the default is gae, or gradxact for models without attention. `unit` is what methods hide and what
+    `sources()` speaks of: "token", "word", "sentence", "paragraph", "document", "message", or (start, end) characters
+    of the last message. How units are hidden is a
     setting of the method: `nbsal.Occlusion(way="text")` writes the prompt anew without them. `number` is what is
     explained of a token: its "logprob", "logit" or "logit-prob", the logarithm of its odds; by default "logprob" for
     methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that hide also explain the
@@ -110,6 +112,7 @@ def answer(
     (' Mara lives in Oslo.</s>', 'document 1')
     """
     generate = check_generate(generate)
+    method = default_method(subject, replies=True) if method is None else method
     settings = ReplySettings(
         documents, unit, number, template, tools, seed, batch_size, hops, check, progress, cancel, on_token, generate
     )

@@ -18,6 +18,7 @@ from nbsal.explain.windows import target_jobs
 from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
+from nbsal.methods.default import default_method
 from nbsal.model import limits
 from nbsal.model.running import architecture
 from nbsal.model.running.masking import MaskedModel
@@ -43,8 +44,10 @@ EVERY = "all"  # the target that stands for each label
 class Explainer:
     """Explains the decisions of one model with one method.
 
-    `method` is a catalogue name with its settings, or an instance. `long` says how to handle texts beyond the model's
-    length: "truncate" cuts them off, "window" averages over overlapping windows. The provenance records which.
+    `method` is a catalogue name with its settings, or an instance; the default is decoded-gradcam, or what else can
+    explain the model: gradxact if it has no LM head, occlusion if it is a function. `long` says how to handle texts
+    beyond the model's length: "truncate" cuts them off, "window" averages over overlapping windows. The provenance
+    records which.
 
     >>> import nbsal
     >>> explain = Explainer(nbsal.load("demo/reviews"), "decoded-gradcam", layer=4)
@@ -52,8 +55,10 @@ class Explainer:
     'positive'
     """
 
-    def __init__(self, subject: Subject, method: str | Method, *, long: str = "truncate", **options: Any) -> None:
-        method = catalogue.as_method(method, **options)
+    def __init__(
+        self, subject: Subject, method: str | Method | None = None, *, long: str = "truncate", **options: Any
+    ) -> None:
+        method = catalogue.as_method(default_method(subject) if method is None else method, **options)
         if long not in LONG:
             raise UnknownName("long", long, LONG)
         limits.check_method(subject, method.name, method.family)
