@@ -1,7 +1,10 @@
 """Subjects of every architecture and head, from saved checkpoints, and models that cannot be loaded."""
 
 import copy
+import json
 import shutil
+import warnings
+
 
 import pytest
 import torch
@@ -82,6 +85,29 @@ def test_a_wrong_number_of_blocks_is_refused():
     model.config.num_hidden_layers = 7
     with refuses_part("blocks"):
         nbsal.load(model)
+
+
+def without_tokenizer(folder, base):
+    """A folder with the weights of another one, which it names as its base if that is not None."""
+    zoo.model("bert", "sequence").save_pretrained(folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"_name_or_path": base}))
+    return folder
+
+
+def test_a_checkpoint_without_a_tokenizer_is_read_with_that_of_its_base(checkpoints, tmp_path):
+    base = zoo.save(checkpoints, "bert", "sequence")
+    step = without_tokenizer(tmp_path / "run" / "checkpoint-3", None)
+    assert nbsal.load(step).tokenizer is None
+    zoo.tokenizer("wordpiece").save_pretrained(tmp_path / "run")
+    for folder in (step, without_tokenizer(tmp_path / "named", str(base))):
+        with pytest.warns(UserWarning, match="tokenizer="):
+            assert nbsal.Explainer(nbsal.load(folder), "gradxact")(TEXT).scores.any()
+    folder = without_tokenizer(tmp_path / "unknown", "no/such-base")
+    assert nbsal.load(folder).tokenizer is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert nbsal.load(step, tokenizer=base).tokenizer is not None
 
 
 def test_tokenizers(checkpoints):

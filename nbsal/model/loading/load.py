@@ -50,7 +50,8 @@ def load(
 
     Encoder-decoders that write replies, such as T5 and Marian, are explained by `nbsal.answer` alone.
 
-    `tokenizer` is a transformers tokenizer, a folder or a hub id; the default is the tokenizer saved with the model.
+    `tokenizer` is a transformers tokenizer, a folder or a hub id; the default is the tokenizer saved with the model
+    or, if there is none, with the model that it was fine-tuned from.
     `lm` is the pretrained checkpoint (hub id, folder or model) whose LM head decodes hidden layers; "tied" decodes with
     the model's own input embeddings. Models with an LM head of their own need none. `labels` are names for the classes,
     as a list or a dict from class number to name. `device` and `dtype` say where and in which precision ("float32",
@@ -145,9 +146,10 @@ def _check_tokenizer(tokenizer: Any) -> Any:
 
 
 def _default_tokenizer(source: str, passed: Any) -> Any:
-    """The tokenizer saved with a model, or None; a damaged one matters only if no other was passed."""
+    """The tokenizer saved with a model or its base, or None; a damaged one matters only if no other was passed."""
     try:
-        return checkpoint.saved_tokenizer(source, "model")
+        saved = checkpoint.saved_tokenizer(source, "model")
+        return folders.base_tokenizer(source) if saved is None and passed is None else saved
     except ModelError as error:
         if passed is not None:
             return None
