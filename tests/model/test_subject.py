@@ -5,7 +5,6 @@ import json
 import shutil
 import warnings
 
-
 import pytest
 import torch
 import transformers
