@@ -20,7 +20,7 @@ from nbsal.answers.prompts import check_length, read_prompt, skips_template, tok
 from nbsal.answers.reading import Prompt, Reading, TokenStatistics
 from nbsal.answers.rows import Rows, default_number, score_rows
 from nbsal.answers.running import Running
-from nbsal.answers.settings import ReplySettings, check_generate
+from nbsal.answers.settings import ReplySettings, plain_settings, split_settings
 from nbsal.answers.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
 from nbsal.answers.statistics import token_statistics
 from nbsal.explain.explainer import Explainer
@@ -47,7 +47,18 @@ INSTEAD = "Explain its decisions with nbsal.Explainer (`nbsal explain`), or load
 UNREAD = ("document", "not read")
 _WARNED: WeakSet[nn.Module] = WeakSet()  # models whose chat template a prompt has skipped
 # Of a reading, in its provenance.
-ORIGIN = ("rendered", "documents", "rewritten", "not read", "template", "note", "reply", "generate", "seed")
+ORIGIN = (
+    "rendered",
+    "documents",
+    "rewritten",
+    "not read",
+    "template",
+    "template settings",
+    "note",
+    "reply",
+    "generate",
+    "seed",
+)
 
 
 @checked
@@ -77,7 +88,8 @@ def answer(
     prompt that skips a model's template gives a warning. `documents` are texts, dicts with "title" and "text", or a
     dict of texts by title. They replace `{documents}` in the last message, else the template places them, else they
     stand before the question. `reply` is a text or token ids; by default the model writes it, with the settings of
-    `generate` that are passed (`max_new_tokens=128`, `do_sample=False`).
+    `generate` that are passed (`max_new_tokens=128`, `do_sample=False`). What the chat template reads, such as
+    `enable_thinking=False`, is passed to it.
 
     Of an encoder-decoder, `asked` is the source text, and layers are those of the encoder. The tokens that its decoder
     begins with, a forced language (`forced_bos_token_id`) among them, belong to the template.
@@ -111,10 +123,23 @@ def answer(
     >>> reply.text, reply.matrix("word", "document").loc["Oslo"].idxmax()
     (' Mara lives in Oslo.</s>', 'document 1')
     """
-    generate = check_generate(generate)
+    generate, templates = split_settings(generate, subject.tokenizer, template)
     method = default_method(subject, replies=True) if method is None else method
     settings = ReplySettings(
-        documents, unit, number, template, tools, seed, batch_size, hops, check, progress, cancel, on_token, generate
+        documents,
+        unit,
+        number,
+        template,
+        tools,
+        seed,
+        batch_size,
+        hops,
+        check,
+        progress,
+        cancel,
+        on_token,
+        generate,
+        templates,
     )
     if isinstance(method, str | Method):
         return explain_one(Explainer(subject, method), asked, reply, settings)
@@ -183,13 +208,15 @@ def read(
     if not isinstance(asked, str):
         used = settings.template or subject.tokenizer.chat_template
         origin["template"] = hashlib.sha256(str(used).encode()).hexdigest()
+        if settings.template_settings:
+            origin["template settings"] = plain_settings(settings.template_settings)
     elif skips_template(subject.tokenizer, asked):
         origin["note"] = "The prompt was read as it is. The model has a chat template, which messages would use."
         _warn_once(subject)
     if reply is None:
         generated = written or writing.generate(subject, prompt, settings)
         ids, drawn = generated.ids, generated.drawn
-        recorded = {k: v for k, v in settings.generate.items() if v is None or isinstance(v, str | int | float | bool)}
+        recorded = plain_settings(settings.generate)
         origin |= {"reply": "generated", "generate": recorded, "seed": settings.seed}
     else:
         text = isinstance(reply, str)
@@ -341,6 +368,9 @@ def _check_subject(subject: Subject) -> None:
 def _read_prompt(subject: Subject, asked: Any, settings: ReplySettings) -> Prompt:
     parsed = parse_documents(settings.documents)
     if isinstance(asked, str):
+        for name, value in settings.template_settings.items():
+            message = f"{name}={value!r:.40} is a setting of the chat template, which a text skips. Ask with messages."
+            raise InputError(message, argument=name, value=value)
         return read_prompt(subject, parse_prompt(asked, parsed), None, None)
     used = settings.template or getattr(subject.tokenizer, "chat_template", None)
     if not used:
@@ -350,7 +380,7 @@ def _read_prompt(subject: Subject, asked: Any, settings: ReplySettings) -> Promp
     if request.messages is not None and request.messages[-1]["role"] == "assistant":
         message = "The last message is the assistant's. Pass its content as reply=..., without the message."
         raise InputError(message, argument="asked", value=asked)
-    return read_prompt(subject, request, settings.template, settings.tools)
+    return read_prompt(subject, request, settings.template, settings.tools, settings.template_settings)
 
 
 def _checked_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:

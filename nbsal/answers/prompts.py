@@ -1,7 +1,7 @@
 """Read prompts and replies: render chat templates, tokenize, and locate every token in the user's own words."""
 
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,14 +18,17 @@ UNFINISHED = "\N{REPLACEMENT CHARACTER}"  # what a decoder writes for part of a 
 SPACE = "▁"  # how SentencePiece writes a space
 
 
-def read_prompt(subject: Subject, request: Request, template: str | None, tools: Any) -> Prompt:
+def read_prompt(
+    subject: Subject, request: Request, template: str | None, tools: Any, settings: Mapping[str, Any] | None = None
+) -> Prompt:
     """The prompt of a request: the user's text as it is, or messages in the chat template of the tokenizer."""
+    settings = settings or {}
     if request.messages is None:
         text = request.texts[0]
         places: list[chat.Place | None] = [chat.Place((0, len(text)), 0)]
     else:
-        text, places = chat.locate(renderer(subject, request, template, tools), request.texts)
-    return replace(_tokenized(subject, request, text, places), origin=(request, template, tools))
+        text, places = chat.locate(renderer(subject, request, template, tools, settings), request.texts)
+    return replace(_tokenized(subject, request, text, places), origin=(request, template, tools, settings))
 
 
 def skips_template(tokenizer: Any, text: str) -> bool:
@@ -42,11 +45,11 @@ def skips_template(tokenizer: Any, text: str) -> bool:
     return not last or last not in text
 
 
-def renderer(subject: Subject, request: Request, template: str | None, tools: Any) -> Any:
-    """The chat template as a function of the contents and of the documents that it places."""
+def renderer(subject: Subject, request: Request, template: str | None, tools: Any, settings: Mapping[str, Any]) -> Any:
+    """The chat template, with its settings, as a function of the contents and of the documents that it places."""
     assert request.messages is not None
     messages, count = request.messages, len(request.contents)
-    options: dict[str, Any] = {"add_generation_prompt": True, "tokenize": False}
+    options: dict[str, Any] = {**settings, "add_generation_prompt": True, "tokenize": False}
     options |= {name: value for name, value in (("chat_template", template), ("tools", tools)) if value is not None}
 
     def render(texts: Sequence[str]) -> str:

@@ -144,7 +144,9 @@ class Explainer:
     def reply(self, asked: Any, reply: Any = None, **settings: Any) -> "Answer":
         """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""
         answers = import_module("nbsal.answers.answering")  # by name: answers are a room above this one
-        answer: Answer = answers.explain_one(self, asked, reply, answers.ReplySettings.of(settings))
+        answer: Answer = answers.explain_one(
+            self, asked, reply, answers.ReplySettings.of(self.subject.tokenizer, settings)
+        )
         return answer
 
     def replies(self, rows: Any, **settings: Any) -> "list[Answer]":
