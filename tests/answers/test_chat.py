@@ -245,7 +245,7 @@ def test_settings_of_a_template_are_passed_to_it(subject):
         assert ("<think>" in subject.tokenizer.decode(shorter)) == thinks
     assert prompts_read[1] == prompts_read[0] + "<think>"
     assert nbsal.answer(subject, messages, " A.", enable_thinking=True, **settings).reading.prompt.text in prompts_read
-    for wrong in ({"enable_thinkng": True}, {"m": 1}, {"add_generation_prompt": False}):
+    for wrong in ({"enable_thinkng": True}, {"m": 1}, {"messages": messages}):
         with refuses("generate", UnknownName):
             nbsal.answer(subject, messages, " A.", **wrong, **settings)
     with refuses("enable_thinking"):
