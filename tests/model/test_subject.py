@@ -121,13 +121,22 @@ def test_tokenizers(checkpoints):
     assert named.encode(TEXT).tokens == nbsal.load(path).encode(TEXT).tokens
 
 
-def test_names_and_devices_that_cannot_be_are_refused(checkpoints):
+def test_names_and_devices_that_cannot_be_are_refused(checkpoints, tmp_path):
     path = zoo.save(checkpoints, "bert", "sequence")
     for source in NO_FOLDERS:
         with refuses_part("checkpoint"):
             nbsal.load(source)
         with refuses_part("checkpoint"):
             nbsal.load(path, lm=source)
+    ways_out = {"m.gguf": "nbsal.Endpoint", "m.onnx": "function", "m.PT": "pass the model", "m.safetensors": "folder"}
+    for name, way_out in ways_out.items():
+        (tmp_path / name).touch()
+        with refuses("model") as caught:
+            nbsal.load(tmp_path / name)
+        assert way_out in str(caught.value)
+    with refuses_part("checkpoint") as caught:
+        nbsal.load("http://localhost:8000/v1")
+    assert "nbsal.Endpoint" in str(caught.value)
     with pytest.raises(UnknownName) as caught:
         nbsal.load("demo/revues")
     assert caught.value.valid == ("demo/reviews", "demo/news", "demo/nli", "demo/answers", "demo/notes")

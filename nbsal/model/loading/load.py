@@ -46,7 +46,9 @@ def load(
     - the folder of a saved checkpoint, of an adapter or of sentence-transformers, as a string or a `Path`;
     - an id on the Hugging Face hub, such as "textattack/roberta-base-SST-2";
     - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
-    - a model of peft, sentence-transformers or setfit, or a pipeline of transformers.
+    - a model of peft, sentence-transformers or setfit, or a pipeline of transformers;
+    - a function from a list of texts to a row of probabilities for each, or to `{"label": ..., "score": ...}` of all
+      labels; or an object that predicts, of scikit-learn, Keras or spaCy. Methods that hide words explain them.
 
     Encoder-decoders that write replies, such as T5 and Marian, are explained by `nbsal.answer` alone.
 
@@ -88,7 +90,10 @@ def load(
     tokenizer = passed_tokenizer or default_tokenizer
     opened = open_model(model, Request(transformer, read, similar_to, labels, pooling, tokenizer))
     if opened is None:
-        message = f"model must be a name, a folder, a model or a pipeline, not {type(model).__name__}."
+        message = (
+            f"model must be a name, a folder, a model, a pipeline or a function from texts to probabilities, not "
+            f"{type(model).__name__}."
+        )
         raise InputError(message, argument="model", value=model)
     model, default_tokenizer = opened.model, opened.tokenizer or default_tokenizer
     labels = opened.labels if labels is None else labels
