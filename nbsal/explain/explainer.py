@@ -61,7 +61,7 @@ class Explainer:
         method = catalogue.as_method(default_method(subject) if method is None else method, **options)
         if long not in LONG:
             raise UnknownName("long", long, LONG)
-        limits.check_method(subject, method.name, method.family)
+        limits.check_method(subject, method.name, method.family, method.needs)
         self.subject: Subject = subject
         self.method: Method = crossing.resolve(method, subject)
         self.long = long

@@ -41,7 +41,7 @@ def _runs(subject: Subject, name: str) -> bool:
     """Whether a method can explain a model."""
     method = catalogue.create(name)
     try:
-        limits.check_method(subject, name, method.family)
+        limits.check_method(subject, name, method.family, method.needs)
         crossing.resolve(method, subject)
     except ModelError:  # LanguageHeadError among them
         return False
