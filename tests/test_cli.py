@@ -147,9 +147,15 @@ def test_wrong_arguments_print_an_error_and_exit_with_status_2(capsys, arguments
     assert detail in error and error.startswith("nbsal: ") and "Traceback" not in error and not out
 
 
-def test_a_reply_is_printed_without_its_end_token_and_within_its_length(capsys):
+def test_a_reply_is_printed_without_its_end_token_and_within_its_length(capsys, tmp_path):
     out = run(capsys, "answer", QUESTION, "--reply", " Mara lives in Oslo.</s>")
     assert out.splitlines()[0] == "Mara lives in Oslo." and " depends on your question: " in out.splitlines()[1]
+    (tmp_path / "notes").write_text("Mara lives in Oslo.\n\nBoris is in Rouen.\n\nThe keys are here.\n\nIt rains.")
+    notes = ["answer", QUESTION, "--reply", " Mara lives in Oslo.", "--documents", tmp_path / "notes", "--unit"]
+    sources = run(capsys, *notes, "document").splitlines()[3:]
+    assert ["document" in line for line in sources] == [True, True, True, False]
+    words = run(capsys, *notes, "document", "--rows", "word").splitlines()[3:]
+    assert [line.split()[0] for line in words] == ["Mara", "lives", "in", "Oslo", "."]
     out = run(capsys, "answer", QUESTION, "--max-new-tokens", "1", "--json", os.devnull)
     assert len(out.splitlines()[0].split()) == 1
 

@@ -134,7 +134,7 @@ def base_tokenizer(source: str) -> Any:
     for base in _bases(Path(source)):
         with suppress(ModelError):
             if (tokenizer := checkpoint.saved_tokenizer(base, "model")) is not None:
-                warn(f"{source} has no tokenizer. That of {base}, its base model, is used: pass tokenizer=... if not.")
+                warn(f"{source} has no tokenizer, so that of its base {base} is used. Pass tokenizer=... for another.")
                 return tokenizer
     return None
 
