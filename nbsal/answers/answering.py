@@ -224,7 +224,7 @@ def read(
         ids, drawn = _checked_ids(subject, prompt, ids), None
         origin |= {"reply": f"given {'as text, read ' if text else ''}{way}"}
     reading = with_reply(subject, prompt, ids)
-    check_length(subject, len(prompt.ids) - prompt.source_size, len(reading.reply_ids), "asked", asked)
+    check_length(subject, prompt, len(reading.reply_ids), "asked", asked)
     if all(reading.reply_special):
         message = "The reply has special tokens only. Pass another reply, or other settings of generate."
         raise InputError(message, argument="reply", value=reply)
@@ -245,7 +245,7 @@ def read_asked(subject: Subject, asked: Any, settings: ReplySettings) -> Prompt:
     """The prompt, and of a decoder beside an encoder what it begins with."""
     _check_subject(subject)
     prompt = _read_prompt(subject, asked, settings)
-    check_length(subject, len(prompt.ids), 0, "asked", asked)
+    check_length(subject, prompt, 0, "asked", asked, settings.generate.get("max_new_tokens", 0))
     unread = [name for name, s in zip(prompt.names, prompt.sources, strict=True) if (s.kind, s.status) == UNREAD]
     if unread:
         message = f"The chat template leaves out {unread[0]}. Write {PLACEHOLDER} where documents shall stand."

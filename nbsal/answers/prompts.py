@@ -164,14 +164,31 @@ def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> Reading:
     )
 
 
-def check_length(subject: Subject, prompt: int, reply: int, argument: str, value: Any) -> None:
-    """Refuse what the model, or one side of it, cannot read whole."""
-    if prompt + reply > subject.max_length:
+def check_length(subject: Subject, prompt: Prompt, reply: int, argument: str, value: Any, to_write: int = 0) -> None:
+    """Refuse what the model, or one side of it, cannot read whole; `to_write` tokens of the reply are still to come."""
+    size = len(prompt.ids) - prompt.source_size
+    if size + reply > subject.max_length:
         message = (
-            f"Prompt and reply have {prompt} and {reply} tokens, but the model reads at most {subject.max_length}. "
-            "Nothing is cut off: shorten them."
+            f"Prompt and reply have {size:,} and {reply:,} tokens, but the model reads at most {subject.max_length:,}. "
+            f"Nothing is cut off. {how_to_shorten(prompt, subject.max_length - max(reply, to_write))}"
         )
         raise InputError(message, argument=argument, value=value)
+
+
+def how_to_shorten(prompt: Prompt, limit: int) -> str:
+    """What to pass instead of a prompt that has more than so many tokens."""
+    numbers = [number for number, source in enumerate(prompt.sources) if source.kind == "document"]
+    starts = [prompt.owners.index(number) for number in numbers if number in prompt.owners]  # of each, then their end
+    if not starts:
+        return "Shorten them, or cut a long text into documents=[...], of which some may fit."
+    starts.append(max(place for place, owner in enumerate(prompt.owners) if owner in numbers) + 1)
+    others = len(prompt.ids) - prompt.source_size - (starts[-1] - starts[0])
+    count = sum(start - starts[0] + others <= limit for start in starts[1:])
+    first = f"Of {len(numbers)} documents the first {count} fit: pass documents=documents[:{count}]. " if count else ""
+    room = max(limit - others, 0)
+    return (
+        f"{first}The documents have {starts[-1] - starts[0]:,} tokens, and {room:,} fit: pass fewer, or shorter ones."
+    )
 
 
 def tokenize_reply(subject: Subject, prompt: Prompt, reply: str) -> tuple[list[int], str]:
