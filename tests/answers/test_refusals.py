@@ -175,7 +175,7 @@ def test_questions_to_an_answer_are_checked(questioned, argument, call):
         call(questioned)
 
 
-@cases("count, most", [(40, 20), (22, 60)])
+@cases("count, most", [(40, 20), (25, 60)])
 def test_too_many_documents_are_refused_with_those_that_fit(subject, count, most):
     texts = [f"{number}. The film is a warm joy. The plot is a bore." for number in range(count)]
     settings = {"reply": None, "max_new_tokens": most, "check": False, "method": "random"}
