@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nbsal.explain import checking
 from nbsal.explain.explanation import versions
-from nbsal.explain.finding import budget
+from nbsal.explain.finding import DECIDED, budget
 from nbsal.explain.many import explain_batch, explain_many, plan_batch, windows_of
 from nbsal.explain.saliency import LayerSaliency, Saliencies, Saliency
 from nbsal.explain.windows import target_jobs
@@ -256,6 +256,9 @@ class Explainer:
         row, decision = record.encoded[i], record.decisions[i]
         if is_regression(self.subject):
             notes = notes | {"values": record.logits[i].tolist()}
+        if self.subject.task == "sequence" and self.subject.activation == "sigmoid" and len(self.subject.labels) > 1:
+            pairs = zip(self.subject.labels, decision.probabilities.tolist(), strict=True)
+            notes = notes | {"decided": {label: value for label, value in pairs if value >= DECIDED}}
         marks = {"unpaired": ENTAILMENT in map(str.lower, self.subject.labels) and len(row.parts) == 1}
         marks["predicts_token"] = not self.subject.labels
         notes = notes | {name: True for name, holds in marks.items() if holds}
