@@ -93,8 +93,12 @@ class Stream:
     ) -> Iterator[Block]:
         """The values of every block, from the last to the first; each is cleared when the next is requested."""
         run = partial(restore.exclusively, self.subject.model)
+        takes_maps = "attention" in parts and queries is None
+        maps = memory.FUSED_MAPS if takes_maps else memory.SUMMARY_MAPS / self.subject.heads
         if not (self.fused and FROM_FUSED.issuperset(parts)):
+            maps = memory.STREAMED_MAPS
             drop_graphs(self.calls)  # blocks run again
+        memory.check_fits(self.subject, self.encoded, maps)
         gradient, relevance = run(lambda: self._at_last_layer(decisions, parts))
         for index in reversed(range(len(self.calls))):
             block = run(lambda: self._run_block(index, gradient, relevance, parts, attention_filter, queries))  # noqa: B023
@@ -204,11 +208,16 @@ class Stream:
 
 def open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradients: bool = False) -> Stream:
     """Run a batch forwards; with rules, its blocks have relevance under them, and with `gradients` graphs that fit."""
-    memory.check_fits(subject, encoded, memory.STREAMED_MAPS, states=memory.STREAMED_STATES * subject.depth)
     return restore.exclusively(subject.model, lambda: _open_stream(subject, encoded, rules, gradients))
 
 
 def _open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradients: bool) -> Stream:
+    # Fused attention rounds otherwise, which relevance may amplify a million times, and it is NaN in a window that
+    # has nothing but padding.
+    fused = transformer_of(subject.model).config._attn_implementation == attention_maps.FUSED
+    fused &= rules is None and all(len(row) == encoded.longest for row in encoded)
+    maps = 0 if fused else memory.STREAMED_MAPS  # what fused attention leaves is asked of later
+    memory.check_fits(subject, encoded, maps, states=memory.STREAMED_STATES * subject.depth)
     leaves: list[Tensor] = []
 
     def start_graph(last: Tensor) -> Tensor:
@@ -217,12 +226,8 @@ def _open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradie
             relevance_mode.start(leaves[0])
         return leaves[0]
 
-    # Fused attention rounds otherwise, which relevance may amplify a million times, and it is NaN in a window that
-    # has nothing but padding.
-    fused = rules is None and all(len(row) == encoded.longest for row in encoded)
     run_attention = attention_maps.with_eager_masks if fused else attention_maps.with_mode
-    shows_no_maps = transformer_of(subject.model).config._attn_implementation == attention_maps.FUSED
-    keep_graphs = fused and shows_no_maps and gradients and _graphs_fit(subject, encoded)
+    keep_graphs = fused and gradients and _graphs_fit(subject, encoded)
     recorder = FusedRecorder(gradients=keep_graphs)
     with (
         _running(subject, run_attention(subject.model, recorder), rules) as relevance_mode,
@@ -232,11 +237,11 @@ def _open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradie
     check_count("hidden states", len(calls), subject.depth, subject)
     check_layout("hidden states", [leaves[0].shape[:2]], encoded, subject)
     complete = recorder.readable and len(recorder.calls) == len(calls)
-    maps = recorder.calls if complete else []
+    attention = recorder.calls if complete else []
     if not complete:
         drop_graphs(calls)
-    check_layout("attention maps", [(each.map_shape[0], *each.map_shape[2:]) for each in maps], encoded, subject)
-    return Stream(subject, encoded, rules, calls, maps, leaves[0], logits)
+    check_layout("attention maps", [(each.map_shape[0], *each.map_shape[2:]) for each in attention], encoded, subject)
+    return Stream(subject, encoded, rules, calls, attention, leaves[0], logits)
 
 
 def _graphs_fit(subject: Subject, encoded: Encoded) -> bool:
