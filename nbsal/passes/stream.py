@@ -69,7 +69,8 @@ def rows_of_map(block: Block, queries: Tensor | None) -> Block:
     >>> rows_of_map({"attention": torch.eye(3)[None, None]}, torch.tensor([2]))
     {'attention': tensor([[[[0., 0., 1.]]]])}
     """
-    return {} if queries is None else {"attention": block["attention"][:, :, queries]}
+    rows = queries is not None and "attention" in block
+    return {"attention": block["attention"][:, :, queries]} if rows else {}
 
 
 @dataclass(frozen=True)
