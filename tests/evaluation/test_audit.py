@@ -1,6 +1,7 @@
 """An audit: what its tables say equals the model with the words taken out, whatever the settings and interruptions."""
 
 import json
+import re
 from threading import Event
 
 import numpy as np
@@ -93,6 +94,7 @@ def test_a_flip_is_the_smallest_set(explain):
     ]
     assert (len(found.words) == 1) == bool(turned)
     assert nbsal.flip(explain, found.text, to=found.after).words == found.words
+    assert {*found.words, found.before, found.after} <= set(re.findall(r"\w+", found.sentence))
     for to in ("neutral", found.before):
         with refuses("to"):
             nbsal.flip(explain, found.text, to=to)
