@@ -17,7 +17,7 @@ from nbsal.answers.judgement import Judgement
 from nbsal.answers.lazy import Hiding
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
 from nbsal.explain.lazy import Explainer
-from nbsal.methods.lazy import Subject
+from nbsal.methods.lazy import Subject, default
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.progress import Progress
 from nbsal.widgets import answer_parts as parts
@@ -126,7 +126,8 @@ class Answers(Shading, MethodTraits, View):
 
     def as_explainer(self, source: Any) -> Explainer:
         if isinstance(source, Subject):
-            return Explainer(source, "gae" if self._own_method is None else self._own_method)
+            own = self._own_method
+            return Explainer(source, default.default_method(source, replies=True) if own is None else own)
         explainer = super().as_explainer(source)
         return explainer if self._own_method is None else Explainer(explainer.subject, self._own_method)
 

@@ -118,9 +118,11 @@ def test_impossible_values_are_refused(view, name, value, kind):
     assert caught.value.value == value != getattr(view, name)
 
 
-def test_a_subject_is_explained_by_decoding_if_it_can_be(reviews, load):
+def test_a_subject_is_explained_by_the_default_method(reviews, load):
     assert Highlight(reviews, text=TEXT).method == "decoded-gradcam"
-    assert Highlight(load("bert", decoding=False), text=TEXT).method == "gradcam"
+    assert listed(Highlight(load("bert", decoding=False), text=TEXT).wait())[0]["name"] == "gradxact"
+    function = nbsal.load(lambda texts: [[0.3, 0.7]] * len(texts))
+    assert Highlight(function, text=TEXT).wait().result.method == "occlusion"
 
 
 def test_a_slow_method_reports_progress_and_can_be_cancelled(reviews):
