@@ -10,7 +10,6 @@ from tests.evaluation import planted_methods
 from tests.evaluation.planted import Tally, audit_model
 from tests.raising import refuses
 
-
 BY_DAY = ("pair", "position", "control")  # two words, no word, nothing to find
 
 
