@@ -168,7 +168,7 @@ def test_another_model_has_its_own_numbers(explain, reviews):
     other = nbsal.Explainer(nbsal.load("demo/reviews"), "gradxact")
     with torch.no_grad():
         other.subject.model.classifier.bias += torch.tensor([1.5, -1.5])
-    some = [each[:16] for each in reviews]
+    some = [each[:10] for each in reviews]
     result = nbsal.audit(explain, *some, other=other, **SETTINGS)
     alone = nbsal.audit(other, *some, **SETTINGS)
     assert result.other.predictions == alone.predictions != result.predictions
