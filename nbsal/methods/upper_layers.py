@@ -45,18 +45,15 @@ class UpperLayers:
     def values(self, states: Tensor, texts: Tensor) -> Tensor:
         """The target value for each entry of `states`, [entry, position, width]; `texts` says which text each is of."""
         subject = self.trace.subject
-        if len(states) > 1 and subject.unbatchable and not self._are_copies(texts):
+        # A trace of a model that cannot mask padding holds one text, whose copies need none. Without a padding id, a
+        # classifier reads one entry at a time.
+        if len(states) > 1 and subject.unbatchable and getattr(subject.model.config, "pad_token_id", None) is None:
             return torch.cat([self.values(states[i : i + 1], texts[i : i + 1]) for i in range(len(states))])
         inputs = {name: rows[texts] for name, rows in self.inputs.items()}
         with replace_states(subject, self.layer, states, inputs["input_ids"].shape[1]):
             logits = subject.logits(inputs)
         targets = [self.trace.decisions[text].target for text in texts.tolist()]
         return torch.stack([target.value(output) for target, output in zip(targets, logits, strict=True)])
-
-    def _are_copies(self, texts: Tensor) -> bool:
-        """Whether all entries are of one text, so that none is padded, and the model reads several at once."""
-        pads = getattr(self.trace.subject.model.config, "pad_token_id", None) is not None
-        return pads and len(set(texts.tolist())) == 1
 
     def values_without_gradient(self, states: Tensor) -> Tensor:
         """The target value of each text, computed without gradients; `states` has one entry per text."""

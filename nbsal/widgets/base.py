@@ -223,7 +223,7 @@ class View(ExportedWidget):
                 raise self._failure
         return self
 
-    def on_select(self, callback: Callable[["pandas.DataFrame"], object], remove: bool = False) -> None:
+    def on_select(self, callback: Callable[[Any], object], remove: bool = False) -> None:
         """Call `callback(self.selected())` whenever the selection changes; `remove` stops that."""
         self._callbacks.pop(callback, None) if remove else self._callbacks.setdefault(callback)
 
