@@ -160,7 +160,8 @@ class Stream:
         if call.outputs:
             return call.hidden, self.fused[index], call.outputs.pop()
         hidden, recorder = call.hidden.detach().requires_grad_(), FusedRecorder()
-        with _running(self.subject, attention_maps.with_own_attention(self.subject.model, recorder), None):
+        own = attention_maps.with_own_attention(self.subject.model, recorder)
+        with _running(self.subject, own, None), self.subject.running():
             output = call.run(hidden)
         return hidden, recorder.calls[0], output
 
@@ -183,7 +184,8 @@ class Stream:
                 relevance_mode.softmaxes = index
                 relevance_mode.attention_filter = attention_filter
                 relevance_mode.stores_maps = "attention_relevance" in parts
-            output = call.run(hidden)
+            with self.subject.running():
+                output = call.run(hidden)
         check_count("attention maps", attention.count, 1, self.subject)
         weights = attention.take()
         check_layout("attention maps", [(len(weights), *weights.shape[2:])], self.encoded, self.subject)
@@ -219,7 +221,8 @@ def _open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradie
 
     # Fused attention rounds otherwise, which relevance may amplify a million times, and it is NaN in a window that
     # has nothing but padding.
-    fused = rules is None and all(len(row) == encoded.longest for row in encoded)
+    reads_weights = rules is not None or (subject.gradients is not None and subject.gradients.reads_weights)
+    fused = not reads_weights and all(len(row) == encoded.longest for row in encoded)
     run_attention = attention_maps.with_eager_masks if fused else attention_maps.with_mode
     shows_no_maps = transformer_of(subject.model).config._attn_implementation == attention_maps.FUSED
     keep_graphs = fused and shows_no_maps and gradients and _graphs_fit(subject, encoded)

@@ -27,7 +27,7 @@ from nbsal.model.text.tokens import Encoded
 from nbsal.passes.lrp import mode
 from nbsal.passes.lrp.graph import RelevanceGraph
 from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfiltered
-from nbsal.passes.lrp.positions import Apart
+from nbsal.passes.lrp.positions import Apart, ApartGraph, record_apart
 from nbsal.passes.lrp.rules import DEFAULT, Rules
 from nbsal.passes.stream import Block, Stream, open_stream, recorded_parts, rows_of_map, summaries
 from nbsal.support.errors import ModelError, UnknownName
@@ -70,7 +70,7 @@ class Trace:
     attention: dict[int, Tensor] = field(default_factory=dict)  # block -> [batch, head, query, key]
     attention_grad: dict[int, Tensor] = field(default_factory=dict)
     relevance_graph: RelevanceGraph | None = None  # of the same forward pass, under the default rules
-    graphs: dict[Rules, RelevanceGraph] | None = None  # of later forward passes under other rules, if they are kept
+    graphs: dict[Any, Any] | None = None  # of later forward passes under other rules, if they are kept
     streamed: bool = False  # whether attention, its gradients and relevance are left to `blocks`
     meter: Meter = field(default_factory=lambda: Meter(None))  # progress and cancellation of long methods
     cache: dict[Any, Any] = field(default_factory=dict)  # results that methods share
@@ -144,6 +144,10 @@ class Trace:
     def relevance_maps(self, rules: Rules = DEFAULT, attention_filter: AttentionFilter = unfiltered) -> RelevanceMaps:
         """Relevance at every layer and in every attention map; computed once per rules and filter."""
         return self.cached((rules, attention_filter), lambda: propagate(self, rules, attention_filter))
+
+    def apart(self) -> Apart:
+        """Relevance of tokens and of positions, told apart, if the gradients of the subject are relevance."""
+        return self.cached("apart", lambda: restore.exclusively(self.subject.model, lambda: _propagate_apart(self)))
 
     def cached(self, key: Any, compute: Callable[[], T]) -> T:
         """The cached result of `compute`, which runs outside any inference mode of the caller."""
@@ -304,11 +308,18 @@ def _propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) ->
         values = [decision.target.value(row_logits) for decision, row_logits in pairs]
         spread = trace.lengths() if rules.spread and subject.task == "span" else None
         tensors = [part for parts in graph.layers for part in parts]
-        tensors += [*graph.mode.tokens, *graph.mode.positions, graph.logits] if rules.positions else []
         relevance = iter(_backward(torch.stack(values).sum(), tensors, spread))
     hidden = {layer: join([next(relevance) for _ in parts]) for layer, parts in enumerate(graph.layers)}
-    apart = Apart.of(list(relevance), len(graph.mode.tokens)) if rules.positions else None
-    return RelevanceMaps(hidden, graph.mode.attention_maps, apart)
+    return RelevanceMaps(hidden, graph.mode.attention_maps)
+
+
+def _propagate_apart(trace: Trace) -> Apart:
+    subject, graphs = trace.subject, {} if trace.graphs is None else trace.graphs
+    if ApartGraph not in graphs:
+        memory.check_fits(subject, trace.encoded, 0, memory.STATES * deepest(subject))
+        graphs[ApartGraph] = record_apart(subject, trace.encoded)
+    graph: ApartGraph = graphs[ApartGraph]
+    return graph.relevance(_values(trace.decisions, graph.logits).sum())
 
 
 def _rerun(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:

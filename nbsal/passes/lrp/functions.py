@@ -24,6 +24,7 @@ IDENTITY = {
     torch.tanh, T.tanh, torch.relu, functional.dropout, torch.dropout, T.neg, torch.neg, T.__neg__,
     functional.normalize, torch.pow, T.pow, T.__pow__,
 }  # fmt: skip
+UNCHANGED = {functional.dropout, torch.dropout, T.neg, torch.neg, T.__neg__}  # linear; dropout is off
 # Functions that move or copy values, or only read properties of a tensor.
 MOVES = frozenset(
     "view reshape transpose permute contiguous __getitem__ split squeeze unsqueeze flatten cat chunk expand to type "

@@ -6,16 +6,17 @@ and at the cosines and sines of rotary positions, which are factors of queries a
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from nbsal.model import sides
 from nbsal.model.loading.composite import transformer_of
-from nbsal.model.running import architecture
+from nbsal.model.running import architecture, batching, restore
+from nbsal.model.subject import Subject
+from nbsal.model.text.tokens import Encoded
 
 ADDED = re.compile(r"(^|\.)(position_embeddings|embed_positions|wpe)$")
 
@@ -28,16 +29,61 @@ class Apart:
     positions: Tensor
     output: Tensor
 
-    @classmethod
-    def of(cls, relevance: Sequence[Tensor], count: int) -> Self:
-        """From the relevance of `count` token embeddings, of the tensors of positions, and of the logits.
 
-        >>> Apart.of([torch.ones(1, 3, 2), torch.ones(1, 3, 2), torch.ones(1, 2)], 1).positions
+@dataclass
+class ApartGraph:
+    """A forward pass from token embeddings and positions to logits, along which any number of targets propagate."""
+
+    logits: Tensor
+    tokens: list[Tensor]
+    positions: list[Tensor]
+
+    def relevance(self, value: Tensor) -> Apart:
+        """What is told apart of a number that is made of the logits.
+
+        >>> tokens, positions = torch.ones(1, 3, 2, requires_grad=True), torch.ones(1, 3, 2, requires_grad=True)
+        >>> logits = (tokens + positions).sum((1, 2))[:, None]
+        >>> ApartGraph(logits, [tokens], [positions]).relevance(logits[0, 0]).positions
         tensor([6.])
         """
-        tokens = torch.cat([each.sum(-1) for each in relevance[:count]], 1)
-        *positions, output = (each.flatten(1).sum(1) for each in relevance[count:])
-        return cls(tokens, torch.stack(positions).sum(0), output)
+        tensors = [*self.tokens, *self.positions]
+        (output,) = torch.autograd.grad(value, self.logits, retain_graph=True)
+        gradients = torch.autograd.grad(value, tensors, retain_graph=True, materialize_grads=True)
+        relevance = [(each.detach() * grad).sum(-1) for each, grad in zip(tensors, gradients, strict=True)]
+        count = len(self.tokens)
+        positions = torch.stack([each.flatten(1).sum(1) for each in relevance[count:]]).sum(0)
+        return Apart(torch.cat(relevance[:count], 1), positions, output.flatten(1).sum(1))
+
+
+def record_apart(subject: Subject, encoded: Encoded) -> ApartGraph:
+    """Run a subject, whose gradients are relevance, with graphs from token embeddings and positions on.
+
+    >>> import nbsal
+    >>> subject = nbsal.load("demo/notes")
+    >>> graph = record_apart(subject, subject.encode("A joy."))
+    >>> len(graph.tokens), len(graph.positions)  # one table; cosines and sines
+    (1, 2)
+    """
+    model, tokens, positions = subject.model, list[Tensor](), list[Tensor]()
+
+    def of_tokens(module: nn.Module, args: Any, kwargs: Any, output: Tensor) -> Tensor:
+        tokens.append(output.detach().requires_grad_())
+        return tokens[-1]
+
+    def of_positions(module: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
+        tensors = [each.detach().requires_grad_() for each in _of_each_text(output, len(encoded))]
+        positions.extend(tensors)
+        return tuple(tensors) if isinstance(output, tuple) else tensors[0]
+
+    with (
+        batching.memory_errors(),
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        architecture.eval_mode(model),
+        restore.hooks(model, token_tables(model), after=of_tokens),
+        restore.hooks(model, position_tables(model), after=of_positions),
+    ):
+        return ApartGraph(subject.logits(subject.inputs(encoded)), tokens, positions)
 
 
 def position_tables(model: nn.Module) -> list[nn.Module]:
@@ -63,7 +109,7 @@ def token_tables(model: nn.Module) -> list[nn.Module]:
     return list(dict.fromkeys(part.get_input_embeddings() for part in parts))
 
 
-def of_each_text(output: Any, count: int) -> tuple[Tensor, ...]:
+def _of_each_text(output: Any, count: int) -> tuple[Tensor, ...]:
     """The tensors of positions, each with a part of its own for each of some texts, which may share them."""
     tensors: tuple[Tensor, ...] = output if isinstance(output, tuple) else (output,)
     shared = [tensor[None] if tensor.ndim == 2 else tensor for tensor in tensors]
