@@ -104,7 +104,9 @@ class InputXGradient(RelevanceMethod):
     def scores(self, trace: Trace) -> Tensor:
         if not trace.streamed:
             return (trace.hidden[0] * trace.hidden_grad[0]).sum(-1)
-        *_, scores = ((block["hidden"] * block["hidden_grad"]).sum(-1) for block in trace.blocks("hidden", "hidden_grad"))
+        *_, scores = (
+            (block["hidden"] * block["hidden_grad"]).sum(-1) for block in trace.blocks("hidden", "hidden_grad")
+        )
         return scores
 
 
@@ -224,21 +226,18 @@ class TransformerAttribution(RelevanceMethod):
 
     def blocks(self, trace: Trace) -> Iterator[Block]:
         """What the method reads of every block, from the last to the first."""
-        parts = ("attention_grad", "relevance", "attention_relevance")
+        parts = ("relevance", "mean_relevance_evidence")
         return trace.blocks(*parts, rules=self.rules, attention_filter=self.attention_filter(trace))
-
-    def evidence(self, block: Block) -> Tensor:
-        """The evidence for the target in a block, [batch, query, key]."""
-        return (block["attention_grad"] * block["attention_relevance"]).relu_().mean(1)
 
     def maps(self, trace: Trace) -> list[Tensor]:
         """One map per block, [batch, query, key]: the identity plus the evidence for the target."""
-        return [identity(evidence := self.evidence(block)) + evidence for block in self.blocks(trace)][::-1]
+        evidence = [block["mean_relevance_evidence"] for block in self.blocks(trace)][::-1]
+        return [identity(each) + each for each in evidence]
 
     def scores(self, trace: Trace) -> Tensor:
         rows = deciding_positions(trace).sum(1, keepdim=True)
         for block in islice(self.blocks(trace), trace.subject.depth - self.start_layer):
-            rows = rows + rows @ self.evidence(block).to(rows)
+            rows = rows + rows @ block["mean_relevance_evidence"].to(rows)
         return rows[:, 0]
 
 

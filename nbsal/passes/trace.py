@@ -24,10 +24,10 @@ from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
 from nbsal.model.targets import decide
 from nbsal.model.text.tokens import Encoded
-from nbsal.passes.lrp import mode
+from nbsal.passes.lrp import mode, positions
 from nbsal.passes.lrp.graph import RelevanceGraph
 from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfiltered
-from nbsal.passes.lrp.positions import Apart, ApartGraph, record_apart
+from nbsal.passes.lrp.positions import Apart
 from nbsal.passes.lrp.rules import DEFAULT, Rules
 from nbsal.passes.stream import Block, Stream, open_stream, recorded_parts, rows_of_map, summaries
 from nbsal.support.errors import ModelError, UnknownName
@@ -132,11 +132,12 @@ class Trace:
 
     def _whole_blocks(self, parts: Collection[str], rules: Rules, attention_filter: AttentionFilter) -> Iterator[Block]:
         """The values of every block from what was recorded."""
-        values = {name: getattr(self, name) for name in recorded_parts(parts) if "relevance" not in name}
+        names = recorded_parts(parts)
+        values = {name: getattr(self, name) for name in names if "relevance" not in name}
         if "relevance" in parts:
             maps = self.relevance_maps(rules, attention_filter)
             tables = {"relevance": maps.hidden, "attention_relevance": maps.attention}
-            values |= {name: table for name, table in tables.items() if name in parts}
+            values |= {name: table for name, table in tables.items() if name in names}
         for block in reversed(range(self.subject.depth)):
             recorded = {name: tensors[block] for name, tensors in values.items()}
             yield recorded | summaries(recorded, parts)
@@ -147,7 +148,8 @@ class Trace:
 
     def apart(self) -> Apart:
         """Relevance of tokens and of positions, told apart, if the gradients of the subject are relevance."""
-        return self.cached("apart", lambda: restore.exclusively(self.subject.model, lambda: _propagate_apart(self)))
+        graphs = {} if self.graphs is None else self.graphs
+        return self.cached("apart", lambda: positions.apart(self.subject, self.encoded, self.decisions, graphs))
 
     def cached(self, key: Any, compute: Callable[[], T]) -> T:
         """The cached result of `compute`, which runs outside any inference mode of the caller."""
@@ -311,15 +313,6 @@ def _propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) ->
         relevance = iter(_backward(torch.stack(values).sum(), tensors, spread))
     hidden = {layer: join([next(relevance) for _ in parts]) for layer, parts in enumerate(graph.layers)}
     return RelevanceMaps(hidden, graph.mode.attention_maps)
-
-
-def _propagate_apart(trace: Trace) -> Apart:
-    subject, graphs = trace.subject, {} if trace.graphs is None else trace.graphs
-    if ApartGraph not in graphs:
-        memory.check_fits(subject, trace.encoded, 0, memory.STATES * deepest(subject))
-        graphs[ApartGraph] = record_apart(subject, trace.encoded)
-    graph: ApartGraph = graphs[ApartGraph]
-    return graph.relevance(_values(trace.decisions, graph.logits).sum())
 
 
 def _rerun(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:

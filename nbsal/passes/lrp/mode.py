@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from nbsal.model.running import architecture, restore
 from nbsal.model.running.double import EXACT
@@ -78,6 +79,7 @@ class RelevanceMode(restore.Mode):
         self.batch_size = 1
         self.inside: list[nn.Module] = []  # the modules that run now and are treated as one operation
         self.stores_maps = True
+        self.fused: Callable[..., Tensor] | None = None  # what stands for a call of fused attention
 
     def start(self, hidden: Tensor) -> None:
         """Attach the first proxy, to the hidden states that relevance propagates back to."""
@@ -90,6 +92,8 @@ class RelevanceMode(restore.Mode):
         proxied = named or any(proxy_of(value) is not None for value in _flatten(args))
         if not self.active or not proxied or self.inside:
             return func(*args, **kwargs)
+        if func is scaled_dot_product_attention and self.fused is not None:
+            return self.fused(*args, **kwargs)
         if func in functions.BADDBMM:
             return self._baddbmm(*args, **kwargs)
         if named:  # the rules read positional arguments

@@ -6,6 +6,7 @@ and at the cosines and sines of rotary positions, which are factors of queries a
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,9 @@ from torch import Tensor, nn
 
 from nbsal.model import sides
 from nbsal.model.loading.composite import transformer_of
-from nbsal.model.running import architecture, batching, restore
+from nbsal.model.running import architecture, batching, memory, restore
 from nbsal.model.subject import Subject
+from nbsal.model.target import Decision
 from nbsal.model.text.tokens import Encoded
 
 ADDED = re.compile(r"(^|\.)(position_embeddings|embed_positions|wpe)$")
@@ -46,13 +48,28 @@ class ApartGraph:
         >>> ApartGraph(logits, [tokens], [positions]).relevance(logits[0, 0]).positions
         tensor([6.])
         """
-        tensors = [*self.tokens, *self.positions]
-        (output,) = torch.autograd.grad(value, self.logits, retain_graph=True)
-        gradients = torch.autograd.grad(value, tensors, retain_graph=True, materialize_grads=True)
-        relevance = [(each.detach() * grad).sum(-1) for each, grad in zip(tensors, gradients, strict=True)]
-        count = len(self.tokens)
-        positions = torch.stack([each.flatten(1).sum(1) for each in relevance[count:]]).sum(0)
-        return Apart(torch.cat(relevance[:count], 1), positions, output.flatten(1).sum(1))
+        tensors, count = [self.logits, *self.tokens, *self.positions], 1 + len(self.tokens)
+        output, *gradients = torch.autograd.grad(value, tensors, retain_graph=True, materialize_grads=True)
+        relevance = [(each.detach() * grad).sum(-1) for each, grad in zip(tensors[1:], gradients, strict=True)]
+        positions = torch.stack([each.flatten(1).sum(1) for each in relevance[count - 1 :]]).sum(0)
+        return Apart(torch.cat(relevance[: count - 1], 1), positions, output.flatten(1).sum(1))
+
+
+def apart(subject: Subject, encoded: Encoded, decisions: Sequence[Decision], graphs: dict[Any, Any]) -> Apart:
+    """The relevance of tokens and positions for some decisions of a subject whose gradients are relevance.
+
+    The forward pass is kept in `graphs`, for other decisions on the same texts.
+    """
+
+    def run() -> Apart:
+        if ApartGraph not in graphs:
+            graphs[ApartGraph] = record_apart(subject, encoded)
+        logits = graphs[ApartGraph].logits
+        values = [decision.target.value(row) for decision, row in zip(decisions, logits, strict=True)]
+        result: Apart = graphs[ApartGraph].relevance(torch.stack(values).sum())
+        return result
+
+    return restore.exclusively(subject.model, run)
 
 
 def record_apart(subject: Subject, encoded: Encoded) -> ApartGraph:
@@ -64,17 +81,18 @@ def record_apart(subject: Subject, encoded: Encoded) -> ApartGraph:
     >>> len(graph.tokens), len(graph.positions)  # one table; cosines and sines
     (1, 2)
     """
-    model, tokens, positions = subject.model, list[Tensor](), list[Tensor]()
+    graph, model = ApartGraph(torch.empty(0), [], []), subject.model
 
     def of_tokens(module: nn.Module, args: Any, kwargs: Any, output: Tensor) -> Tensor:
-        tokens.append(output.detach().requires_grad_())
-        return tokens[-1]
+        graph.tokens.append(output.detach().requires_grad_())
+        return graph.tokens[-1]
 
     def of_positions(module: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
         tensors = [each.detach().requires_grad_() for each in _of_each_text(output, len(encoded))]
-        positions.extend(tensors)
+        graph.positions += tensors
         return tuple(tensors) if isinstance(output, tuple) else tensors[0]
 
+    memory.check_fits(subject, encoded, 0, memory.STATES * len(architecture.blocks(model)))
     with (
         batching.memory_errors(),
         torch.inference_mode(False),
@@ -83,7 +101,8 @@ def record_apart(subject: Subject, encoded: Encoded) -> ApartGraph:
         restore.hooks(model, token_tables(model), after=of_tokens),
         restore.hooks(model, position_tables(model), after=of_positions),
     ):
-        return ApartGraph(subject.logits(subject.inputs(encoded)), tokens, positions)
+        graph.logits = subject.logits(subject.inputs(encoded))
+    return graph
 
 
 def position_tables(model: nn.Module) -> list[nn.Module]:
