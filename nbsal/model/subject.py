@@ -313,24 +313,19 @@ class Subject:
 
     def logits(self, inputs: dict[str, Any]) -> Tensor:
         """Run the model: [batch, label]; for spans [batch, position, 2]; else [batch, position, label or token]."""
-        with self.running():
-            logits = self._logits(inputs)
+        architecture.check_device(self.model)  # the user may have moved or converted it
+        options = {"return_dict": True, "output_hidden_states": False, "output_attentions": False}
+        if self.causal or self.task == sides.REPLY:
+            options["use_cache"] = False
+        with self.running(), architecture.precision_errors(self.model):
+            output = self.model(**inputs, **options)
+        span = self.task == "span"
+        logits: Tensor = torch.stack((output.start_logits, output.end_logits), -1) if span else output.logits
         return logits if self.gradients is None else self.gradients.start(logits)
 
     def running(self) -> AbstractContextManager[None]:
         """What the model, or a part of it, runs in, so that it has the gradients of this subject."""
         return nullcontext() if self.gradients is None else self.gradients.running(self.model)
-
-    def _logits(self, inputs: dict[str, Any]) -> Tensor:
-        architecture.check_device(self.model)  # the user may have moved or converted it
-        options = {"return_dict": True, "output_hidden_states": False, "output_attentions": False}
-        if self.causal or self.task == sides.REPLY:
-            options["use_cache"] = False
-        with architecture.precision_errors(self.model):
-            output = self.model(**inputs, **options)
-        if self.task == "span":
-            return torch.stack((output.start_logits, output.end_logits), -1)
-        return output.logits  # type: ignore[no-any-return]
 
     def pooled_positions(self, encoded: Encoded) -> list[int | None]:
         """The position each text's prediction is read from; None if there is more than one."""
