@@ -14,9 +14,9 @@ from nbsal.methods.base import Method, number, one_of, register, setting
 from nbsal.methods.cost import Cost
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
-from nbsal.passes.lrp.gradients import ATTN_LRP, Gradients
+from nbsal.passes.changed_gradients import ATTN_LRP, Gradients
 from nbsal.passes.lrp.mode import AttentionFilter, unfiltered
-from nbsal.passes.lrp.positions import position_tables
+from nbsal.passes.positions import position_tables
 from nbsal.passes.lrp.rules import DEFAULT, Rules
 from nbsal.passes.stream import Block
 from nbsal.passes.trace import Trace

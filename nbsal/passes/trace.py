@@ -24,10 +24,11 @@ from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
 from nbsal.model.targets import decide
 from nbsal.model.text.tokens import Encoded
-from nbsal.passes.lrp import mode, positions
+from nbsal.passes import positions
+from nbsal.passes.lrp import mode
 from nbsal.passes.lrp.graph import RelevanceGraph
 from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfiltered
-from nbsal.passes.lrp.positions import Apart
+from nbsal.passes.positions import Apart
 from nbsal.passes.lrp.rules import DEFAULT, Rules
 from nbsal.passes.stream import Block, Stream, open_stream, recorded_parts, rows_of_map, summaries
 from nbsal.support.errors import ModelError, UnknownName

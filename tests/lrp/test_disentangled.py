@@ -12,7 +12,7 @@ from transformers.activations import GELUActivation
 from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention
 
 from nbsal.passes import trace
-from nbsal.passes.lrp.gradients import ATTN_LRP
+from nbsal.passes.changed_gradients import ATTN_LRP
 from tests import axioms
 from tests.cases import cases
 from tests.lrp.test_attn_lrp import half

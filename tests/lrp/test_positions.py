@@ -5,7 +5,7 @@ from transformers.models.llama import modeling_llama
 
 import nbsal
 from nbsal.passes import trace
-from nbsal.passes.lrp.gradients import ATTN_LRP, GradientMode
+from nbsal.passes.changed_gradients import ATTN_LRP, GradientMode
 from tests import axioms, zoo
 from tests.answers import writers
 from tests.cases import cases

@@ -3,7 +3,7 @@
 Each is named after the operation it applies to, and takes the inputs of this operation and its output `y`. Backwards,
 the relevance of the output is distributed to the inputs. Totals are kept separately for each text of a batch, so that
 texts do not influence each other. Formulas: Chefer et al. 2021a, Song et al. 2024 (positive contributions, halves for
-products, totals for sums). Rules that hand relevance on in proportion to what was summed are in `gradients`.
+products, totals for sums). Rules that hand relevance on in proportion to what was summed are in `nbsal.passes.changed_gradients`.
 """
 
 from dataclasses import dataclass
