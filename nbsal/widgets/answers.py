@@ -121,7 +121,7 @@ class Answers(Shading, MethodTraits, View):
         self._answers, self._hidings, self._spans, self._followed = (LastValue() for _ in range(4))
         self._evidence, self._checked, self._struck = LastValue(), LastValue(), LastValue()
         self._curves, self._rewrites = LastValue(), LastValue()
-        self._opens = not settings.get("selection")
+        self._opens = "selection" not in settings
         super().__init__(source, **{name: value for name, value in settings.items() if name in traits})
 
     def as_explainer(self, source: Any) -> Explainer:

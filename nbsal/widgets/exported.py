@@ -61,7 +61,7 @@ class ExportedWidget(CheckedWidget):
         """The table on display as CSV.
 
         A text that a spreadsheet would run as a formula, since it begins with =, +, -, @ or a control character, has an
-        apostrophe before it, which spreadsheets hide. Programs that want the exact text set `escape_formulas=False`.
+        apostrophe before it. Programs that want the exact text set `escape_formulas=False`.
         """
         self._require_result()
         frame = self.shown_frame()
