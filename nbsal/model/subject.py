@@ -23,7 +23,7 @@ from nbsal.model.running.double import double_model
 from nbsal.model.running.version import model_version
 from nbsal.model.text.tokenize import TextEncoder
 from nbsal.model.text.tokens import Encoded
-from nbsal.support.errors import LanguageHeadError
+from nbsal.support.errors import InputError, LanguageHeadError
 from nbsal.support.validation import Text, checked
 
 
@@ -309,6 +309,9 @@ class Subject:
 
     def changed(self, gradients: "ChangedGradients") -> "Subject":
         """A copy of this subject, of the same model, that runs it with changed gradients."""
+        if not hasattr(gradients, "reads_weights") or isinstance(gradients, type):
+            message = f"gradients must be nbsal.passes.changed_gradients.Gradients, not {gradients!r:.80}."
+            raise InputError(message, argument="gradients", value=gradients)
         return self._copied(gradients)
 
     def logits(self, inputs: dict[str, Any]) -> Tensor:
