@@ -14,7 +14,7 @@ from nbsal.answers import served
 from nbsal.answers.prompts import encode, renderer
 from nbsal.answers.reading import BEST, Prompt, Reading, Unit
 from nbsal.answers.sources import cut_spans
-from nbsal.model.running import architecture, batching, prefixes
+from nbsal.model.running import architecture, batching, memory, prefixes
 from nbsal.model.running.masking import TEXT, TOKENS, filler_id, run_exclusively
 from nbsal.model.running.version import model_version
 from nbsal.model.served.server import Query, Score
@@ -315,6 +315,7 @@ class Hiding:
     ) -> torch.Tensor:
         """The logits that predict the reply for each input, [input, reply token, vocabulary]."""
         longest, device = max(len(inputs.ids) for inputs in batch), self.subject.device
+        memory.check_forward(self.subject, len(batch), longest)
 
         def padded(rows: Sequence[Places], filler: int) -> torch.Tensor:
             table = np.full((len(rows), longest), filler, dtype=np.int64)
