@@ -143,11 +143,10 @@ class Subject:
     def lm_head(self) -> LMHead:
         """The pretrained LM head; LanguageHeadError says how to get one."""
         head = self._lm_head or self._own_lm_head
-        if head is None and isinstance(self.model, Served):
-            raise LanguageHeadError(str(self.model.refusal("An LM head")), part="lm_head")
         if head is None:
-            message = f"{self.name} has no LM head to decode its layers with. {lm_head.HINT}"
-            raise LanguageHeadError(message, part="lm_head")
+            served = self.model.refusal("An LM head") if isinstance(self.model, Served) else None
+            message = served or f"{self.name} has no LM head to decode its layers with. {lm_head.HINT}"
+            raise LanguageHeadError(str(message), part="lm_head")
         if (head.weight.device, head.weight.dtype) != (self.device, self.dtype):  # the model was moved
             head = head.to(self.device, self.dtype)
             if self._lm_head is not None:
@@ -367,9 +366,7 @@ class Subject:
 
 
 OWN_HEAD = "its own LM head"  # the source of the LM head of a model that predicts tokens
-_LOADED = frozenset(  # attributes that `load` makes anew
-    ("model", "blocks", "tokenizer", "text_encoder", "measured_pooling", "_lm_head", "_own_lm_head")
-)
+_LOADED = frozenset("model blocks tokenizer text_encoder measured_pooling _lm_head _own_lm_head".split())  # anew
 
 
 def _to_float64(subject: Subject) -> Subject:
