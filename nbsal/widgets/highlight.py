@@ -24,6 +24,7 @@ class Highlight(ExplainerView):
     'positive'
     """
 
+    can_live = True
     _esm = asset("highlight.js")
     _css = asset("highlight.css")
 
