@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from nbsal.live.parts import Part, parts_of, sizes_of
+from nbsal.live.rounding import FULL
 from nbsal.live.tokenizer import tokenizer_tables
 from nbsal.model.subject import Subject
 from nbsal.support.errors import file_error
@@ -41,8 +42,8 @@ def rounded(subject: Subject) -> Subject:
     result.name = copy_name(subject)
     with torch.no_grad():
         for part in parts_of(result).values():
-            if (few := part.rounded()) is not None:
-                part.tensor.copy_(torch.from_numpy(few.values()))
+            if part.bits != FULL:
+                part.tensor.copy_(torch.from_numpy(part.rounded().values()))
     vars(result).pop("text_encoder", None)
     return result
 
@@ -93,14 +94,17 @@ def folder_name(name: str, manifest: bytes) -> str:
 
 def _packed(parts: dict[str, Part]) -> tuple[bytes, dict[str, Any]]:
     """All tensors one after the other, and for each its place, its shape and its bits; equal ones share a place."""
-    content, tensors = bytearray(), {}
-    places: dict[bytes, int] = {}
+    content, tensors = bytearray(), dict[str, Any]()
     for name, part in parts.items():
-        few = part.rounded()
-        packed = few.packed() if few else part.tensor.detach().cpu().float().numpy().astype("<f4").tobytes()
-        if packed not in places:
+        same = next((other for other in tensors if _is_same(part, parts[other])), None)
+        if same is None:
             content += bytes(-len(content) % ALIGNMENT)
-            places[packed] = len(content)
-            content += packed
-        tensors[name] = {"at": places[packed], "shape": list(part.tensor.shape), "bits": part.bits}
+        at = len(content) if same is None else tensors[same]["at"]
+        tensors[name] = {"at": at, "shape": list(part.tensor.shape), "bits": part.bits}
+        if same is None:
+            content += part.packed()
     return bytes(content), tensors
+
+
+def _is_same(first: Part, second: Part) -> bool:
+    return first.bits == second.bits and torch.equal(first.tensor, second.tensor)

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from nbsal.live.rounding import FULL, rounded_weights
+from nbsal.live.rounding import FULL, Floats, Rounded, rounded_weights
 from nbsal.model.loading.usage import PLAIN
 from nbsal.model.subject import Subject
 from nbsal.support.errors import ModelError
@@ -30,9 +30,17 @@ class Part:
     tensor: Tensor
     bits: int
 
-    def rounded(self) -> Any:
-        """The tensor in few bits; None if it keeps all of them."""
-        return None if self.bits == FULL else rounded_weights(self.tensor.detach().cpu().float().numpy(), self.bits)
+    def rounded(self) -> Rounded:
+        """The tensor in few bits."""
+        return rounded_weights(self._array(), self.bits)
+
+    def packed(self) -> bytes:
+        """The tensor as a page reads it."""
+        return self._array().astype("<f4").tobytes() if self.bits == FULL else self.rounded().packed()
+
+    def _array(self) -> Floats:
+        array: Floats = self.tensor.detach().cpu().float().numpy()
+        return array
 
 
 def parts_of(subject: Subject) -> dict[str, Part]:
@@ -98,12 +106,15 @@ def _norm(name: str, module: Any) -> dict[str, Part]:
 
 def _check(subject: Subject) -> None:
     """Refuse a model that a live page would not run as Python does."""
-    model = subject.model
-    kind = type(model).__name__
-    config = getattr(model, "config", None)
-    supported = kind == "BertForSequenceClassification" and config.hidden_act == "gelu"  # type: ignore[union-attr]
-    supported = supported and not config.is_decoder and not hasattr(model, "peft_config")  # type: ignore[union-attr]
-    if not supported or subject.usage != PLAIN or subject.activation != "softmax":
+    kind = type(subject.model).__name__
+    is_plain = subject.usage == PLAIN and subject.activation == "softmax" and not hasattr(subject.model, "peft_config")
+    if kind != "BertForSequenceClassification" or not is_plain or not _has_sizes(subject.model.config):
         message = f"A live page cannot run {subject.name} ({kind}): it runs {KINDS}. Use to_html(interactive=True) for "
         message += "a page that shows the saved explanation, or show the view in a notebook, where Python answers."
         raise ModelError(message, part="model")
+
+
+def _has_sizes(config: Any) -> bool:
+    """Whether the page can run an encoder of these sizes, of which it multiplies four numbers at once."""
+    sizes = (config.hidden_size // config.num_attention_heads, config.intermediate_size)
+    return config.hidden_act == "gelu" and not config.is_decoder and not any(size % 4 for size in sizes)

@@ -10,7 +10,7 @@ Floats = NDArray[np.float32]
 
 BLOCK = 32  # weights that share a scale
 FULL = 32  # bits of a weight that is not rounded
-SHRINKS = np.linspace(0.8, 1.0, 9)  # of a scale of 4 bits: cutting off the largest weight may cost less than it saves
+SHRINKS = np.linspace(0.8, 1.0, 5)  # of a scale of 4 bits: cutting off the largest weight may cost less than it saves
 
 
 @dataclass(frozen=True)

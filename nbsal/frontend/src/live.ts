@@ -1,6 +1,6 @@
 // A view in a live page: its script run from the page itself, and a model that answers from a worker.
 
-import kernel from "../kernel/multiply.wasm";
+import kernel from "../kernel/kernel.wasm";
 import { h } from "./dom";
 import type { Answer, Question } from "./live/messages";
 import { type Explain, type LivePage, liveModel } from "./live/model";

@@ -1,10 +1,15 @@
 // Scores of hidden states, and their decoding: how strongly the LM head predicts each token of the text from them.
 
 import { gelu, layerNorm, type Norm } from "./functions";
-import type { Matrix, Memory } from "./memory";
+import { type Matrix, type Memory, padded } from "./memory";
 import type { Linear, Weights } from "./weights";
 
 const CHUNK = 4096; // tokens of the vocabulary whose logits are computed at once
+const FOUR = 4; // numbers that the kernel takes at once
+const FAR = 1e30; // below any logit
+
+/** A layer and a position in it. */
+export type Place = [number, number];
 
 export class LMHead {
   private readonly transform: Linear;
@@ -23,15 +28,17 @@ export class LMHead {
     this.bias = weights.matrix("decoder.bias");
   }
 
-  /** What the last linear layer reads, for some rows of hidden states. */
-  features(hidden: Matrix, rows: number[]): Matrix {
+  /** What the last linear layer reads, for some of the hidden states. */
+  features(hidden: Matrix[], places: Place[]): Matrix {
     const { memory } = this;
-    const width = hidden.columns;
-    const chosen = memory.zeros(rows.length, width);
-    const [from, to] = [memory.numbers(hidden), memory.numbers(chosen)];
-    for (const [i, row] of rows.entries()) to.set(from.subarray(row * width, (row + 1) * width), i * width);
+    const width = hidden[0].columns;
+    const chosen = memory.zeros(places.length, width);
+    const to = memory.numbers(chosen);
+    for (const [i, [layer, row]] of places.entries()) {
+      to.set(memory.numbers(hidden[layer]).subarray(row * width, (row + 1) * width), i * width);
+    }
     const dense = memory.multiply(chosen, this.transform.weight, this.transform.bias);
-    const features = memory.zeros(rows.length, width);
+    const features = memory.zeros(places.length, width);
     const values = memory.numbers(dense);
     gelu(values, values);
     layerNorm(values, memory.numbers(features), this.norm);
@@ -61,16 +68,14 @@ export class LMHead {
       const count = Math.min(CHUNK, weight.rows - first);
       const part = { ...weight, at: weight.at + first * weight.columns * 4, rows: count };
       const bias = { ...this.bias, at: this.bias.at + first * 4 };
-      const columns = Math.ceil(count / 4) * 4; // the rows that fill up the matrix are 0
+      const columns = padded(count, FOUR); // the rows that fill up the matrix are 0
       memory.product({ x: features, w: part, y: logits, length: weight.columns, columns }, bias);
-      const values = memory.numbers(logits);
+      const filled = memory.numbers(logits);
       for (let row = 0; row < features.rows; row++) {
-        const start = row * CHUNK;
-        let top = tops[row];
-        for (let k = start; k < start + count; k++) top = Math.max(top, values[k]);
-        let sum = sums[row] * Math.exp(tops[row] - top);
-        for (let k = start; k < start + count; k++) sum += Math.exp(values[k] - top);
-        [tops[row], sums[row]] = [top, sum];
+        filled.fill(-FAR, row * CHUNK + count, row * CHUNK + columns);
+        const top = Math.max(tops[row], memory.largest(logits, row, columns));
+        sums[row] = sums[row] * Math.exp(tops[row] - top) + memory.exponentials(logits, row, columns, top);
+        tops[row] = top;
       }
     }
     return sums.map((sum, row) => tops[row] + Math.log(sum));
@@ -94,7 +99,7 @@ export interface Decoded {
   rows: number[];
   /** Logits of the text's own tokens at these positions, and logarithms of the softmax denominators. */
   logits: Float64Array[];
-  normalisers: Float64Array;
+  normalisers: number[];
   /** Each state counts only for so many tokens; null for all. */
   tau: number | null;
 }

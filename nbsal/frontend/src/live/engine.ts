@@ -1,6 +1,6 @@
 // Explanations of texts by a model that runs in the page: from texts to tokens, a decision and scores.
 
-import { decode, LMHead, signedScores, typesOf } from "./decoding";
+import { decode, LMHead, type Place, signedScores, typesOf } from "./decoding";
 import type { Manifest, Tables } from "./manifest";
 import { Memory } from "./memory";
 import { Network, type Trace } from "./network";
@@ -104,7 +104,7 @@ export class Engine {
     const { name, weights } = this.targetOf(target, run.trace.logits);
     const signed = this.signed(run, weights);
     const plain = layers.map((at) => (method.endsWith("gradcam") ? signed[at].map((s) => Math.max(0, s)) : signed[at]));
-    const rows = method.startsWith("decoded") ? layers.map((at, i) => this.decoded(run, at, plain[i], tau)) : plain;
+    const rows = method.startsWith("decoded") ? this.decoded(run, layers, plain, tau) : plain;
     const ties = layers.map((at) => Float32Array.from(signed[at]));
     return { target: name, rows: rows.map((row) => Float32Array.from(row)), ties };
   }
@@ -123,21 +123,27 @@ export class Engine {
     return signed;
   }
 
-  private decoded(run: Run, layer: number, scores: Float64Array, tau: number | null): Float64Array {
-    const { head, memory } = this;
+  /** The scores of layers decoded; all of their positions pass through the LM head together. */
+  private decoded(run: Run, layers: number[], scores: Float64Array[], tau: number | null): Float64Array[] {
+    const [head, memory] = [this.head, this.memory];
     if (!head) throw new UnreadableText("This copy of the model has no LM head to decode with.");
     const ids = run.pieces.map(({ id }) => id);
-    const rows = [...scores.keys()].filter((row) => scores[row] !== 0);
-    const hidden = run.trace.hidden[layer];
-    const logits = head.logits(head.features(hidden, rows), typesOf(ids).types);
-    const known = run.normalisers.get(layer) ?? new Float64Array(ids.length).fill(Number.NaN);
-    const missing = rows.filter((row) => Number.isNaN(known[row]));
-    const computed = missing.length ? head.logNormalisers(head.features(hidden, missing)) : [];
-    for (const [i, row] of missing.entries()) known[row] = computed[i];
-    run.normalisers.set(layer, known);
+    const { types } = typesOf(ids);
+    const known = layers.map((layer) => run.normalisers.get(layer) ?? new Float64Array(ids.length).fill(Number.NaN));
+    for (const [i, layer] of layers.entries()) run.normalisers.set(layer, known[i]);
+    const missing = layers.flatMap((layer, i) =>
+      scored(scores[i]).flatMap((row): Place[] => (Number.isNaN(known[i][row]) ? [[layer, row]] : [])),
+    );
+    const computed = missing.length ? head.logNormalisers(head.features(run.trace.hidden, missing)) : [];
+    for (const [k, [layer, row]] of missing.entries()) (run.normalisers.get(layer) as Float64Array)[row] = computed[k];
+    const results = layers.map((layer, i) => {
+      const rows = scored(scores[i]);
+      const places = rows.map((row): Place => [layer, row]);
+      const logits = head.logits(head.features(run.trace.hidden, places), types);
+      return decode({ ids, scores: scores[i], rows, logits, normalisers: rows.map((row) => known[i][row]), tau });
+    });
     memory.release(run.used);
-    const normalisers = Float64Array.from(rows, (row) => known[row]);
-    return decode({ ids, scores, rows, logits, normalisers, tau });
+    return results;
   }
 
   /** The name of a target, and the weights of the logits in it. */
@@ -161,6 +167,9 @@ export class Engine {
     return { name: labels[place], weights };
   }
 }
+
+/** Positions whose score is not 0; others need no decoding. */
+const scored = (scores: Float64Array) => [...scores.keys()].filter((row) => scores[row] !== 0);
 
 function softmaxOf(logits: Float64Array): number[] {
   const top = Math.max(...logits);

@@ -6,28 +6,27 @@ const ROOT = Math.sqrt(2 * Math.PI);
 
 const density = (x: number) => Math.exp((-x * x) / 2) / ROOT;
 
+const start = (i: number) => i / STEPS - END;
+const DENSITIES = Float64Array.from({ length: 2 * END * STEPS + 1 }, (_, i) => density(start(i)));
+
 /** The normal distribution from -END to END; each step is integrated by Simpson's rule. */
-const TABLE = (() => {
-  const table = new Float64Array(2 * END * STEPS + 1);
-  const step = 1 / STEPS;
-  for (let i = 1; i < table.length; i++) {
-    const [start, end] = [-END + (i - 1) * step, -END + i * step];
-    table[i] = table[i - 1] + (step / 6) * (density(start) + 4 * density(start + step / 2) + density(end));
-  }
-  return table;
-})();
+const SHARES = DENSITIES.slice();
+SHARES[0] = 0;
+for (let i = 1; i < SHARES.length; i++) {
+  const middle = density(start(i) - 1 / (2 * STEPS));
+  SHARES[i] = SHARES[i - 1] + (DENSITIES[i - 1] + 4 * middle + DENSITIES[i]) / (6 * STEPS);
+}
 
 /** The normal distribution, from the table by cubic interpolation: 2e-10 off at most between its entries. */
 function normal(x: number): number {
   const place = (x + END) * STEPS;
   if (place <= 0) return 0;
-  if (place >= TABLE.length - 1) return 1;
+  if (place >= SHARES.length - 1) return 1;
   const i = Math.floor(place);
   const t = place - i;
-  const left = (i / STEPS - END) as number;
-  const [first, last] = [density(left) / STEPS, density(left + 1 / STEPS) / STEPS];
-  const rise = TABLE[i + 1] - TABLE[i];
-  return TABLE[i] + t * (first + t * (3 * rise - 2 * first - last + t * (first + last - 2 * rise)));
+  const [first, last] = [DENSITIES[i] / STEPS, DENSITIES[i + 1] / STEPS];
+  const rise = SHARES[i + 1] - SHARES[i];
+  return SHARES[i] + t * (first + t * (3 * rise - 2 * first - last + t * (first + last - 2 * rise)));
 }
 
 /** Write the GELU of each number. */

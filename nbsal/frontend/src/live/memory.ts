@@ -1,11 +1,12 @@
 // Matrices in the memory of the WebAssembly kernel, and their products.
 
-import kernel from "../../kernel/multiply.wasm";
+import kernel from "../../kernel/kernel.wasm";
 
 const PAGE = 65536; // bytes by which the memory grows
 const FLOAT = 4; // bytes
 const START = 1024; // 0 stands for no matrix
-/** Rows of a matrix that is multiplied are a multiple of this: the kernel takes 3 rows of one and 4 of the other. */
+const TOGETHER = 3; // rows of x that the kernel takes at once; of w it takes 4
+/** Matrices have room for a multiple of so many rows, to be multiplied from either side. */
 const ROWS = 12;
 
 /** Rows of float32 at a place in the memory; rows beyond `rows`, which fill it up for the kernel, are never read. */
@@ -15,18 +16,23 @@ export interface Matrix {
   columns: number;
 }
 
-type Multiply = (...placesAndSizes: number[]) => void;
+interface Kernel {
+  multiply(...placesAndSizes: number[]): void;
+  largest(at: number, count: number): number;
+  exponentials(at: number, count: number, top: number): number;
+}
 
-export const padded = (rows: number) => Math.ceil(rows / ROWS) * ROWS;
+export const padded = (rows: number, multiple = ROWS) => Math.ceil(rows / multiple) * multiple;
 
 export class Memory {
   private readonly memory = new WebAssembly.Memory({ initial: 1 });
   private end = START;
-  private readonly kernel: Multiply;
+  private readonly kernel: Kernel;
 
   constructor() {
     const module = new WebAssembly.Module(kernel);
-    this.kernel = new WebAssembly.Instance(module, { env: { memory: this.memory } }).exports.multiply as Multiply;
+    const { exports } = new WebAssembly.Instance(module, { env: { memory: this.memory } });
+    this.kernel = exports as unknown as Kernel;
   }
 
   /** A new matrix; what is in it is undefined. Views of older ones are no longer valid. */
@@ -70,11 +76,20 @@ export class Memory {
   /** Write a product into `y`; `first` is the first column that is read or written of each. */
   product({ x, w, y, length, columns, first = {} }: Product, bias?: Matrix) {
     const at = (matrix: Matrix, column = 0) => matrix.at + column * FLOAT;
-    const [rows, start] = [padded(x.rows), bias ? bias.at : 0];
+    const [rows, start] = [padded(x.rows, TOGETHER), bias ? bias.at : 0];
     const [xAt, wAt, yAt] = [at(x, first.x), at(w, first.w), at(y, first.y)];
-    this.kernel(xAt, x.columns, rows, length, wAt, w.columns, columns, start, yAt, y.columns);
+    this.kernel.multiply(xAt, x.columns, rows, length, wAt, w.columns, columns, start, yAt, y.columns);
   }
+
+  /** The largest of the first numbers of a row, a multiple of 4. */
+  largest = (matrix: Matrix, row: number, count: number) => this.kernel.largest(rowAt(matrix, row), count);
+
+  /** The sum of the exponentials of the first numbers of a row, a multiple of 4, minus `top`. */
+  exponentials = (matrix: Matrix, row: number, count: number, top: number) =>
+    this.kernel.exponentials(rowAt(matrix, row), count, top);
 }
+
+const rowAt = ({ at, columns }: Matrix, row: number) => at + row * columns * FLOAT;
 
 interface Product {
   x: Matrix;
