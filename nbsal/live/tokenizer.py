@@ -12,8 +12,8 @@ from unicodedata import normalize
 
 from nbsal.support.errors import ModelError
 
-LAST = 0x110000
-SURROGATES = range(0xD800, 0xE000)
+CODES = [*range(0xD800), *range(0xE000, 0x40000), *range(0xE0000, 0x110000)]  # without surrogates
+EMPTY = range(0x40000, 0xE0000)  # planes in which no version of Unicode has a character
 HANGUL = range(0xAC00, 0xD7A4)  # syllables, which the page takes apart by the rule
 MARKS = "\u302e\U0001d165"  # combining marks that are not removed, of two different combining classes
 SPLIT = 16  # parts of a list of characters, each of which is tested at once
@@ -48,8 +48,8 @@ def tokenizer_tables(tokenizer: Any) -> dict[str, Any]:
 @lru_cache(maxsize=4)
 def _character_tables(normalizer_json: str, pre_tokenizer_json: str) -> dict[str, Any]:
     normalizer, splitter = _parts(normalizer_json, pre_tokenizer_json)
-    every = {code: normalizer.normalize_str(chr(code)) for code in range(LAST) if code not in SURROGATES}
-    _check_hangul(every)
+    every = {code: normalizer.normalize_str(chr(code)) for code in CODES}
+    _check_plain(every, normalizer, splitter)
     outputs = {code: text for code, text in every.items() if code not in HANGUL}
     kept = {code: text.strip(" ") for code, text in outputs.items() if text.strip(" ")}
     # A character with spaces around it, such as an ideograph, is a word of its own, as punctuation is.
@@ -105,9 +105,12 @@ def _parts(normalizer_json: str, pre_tokenizer_json: str) -> tuple[Any, Any]:
     return tokenizer.normalizer, tokenizer.pre_tokenizer
 
 
-def _check_hangul(outputs: Mapping[int, str]) -> None:
-    if any(normalize("NFD", chr(code)) != outputs[code] for code in HANGUL):
-        raise ModelError("The tokenizer reads Hangul otherwise than a live page does.", part="tokenizer")
+def _check_plain(outputs: Mapping[int, str], normalizer: Any, splitter: Any) -> None:
+    """Refuse a tokenizer for which the page would need more than tables."""
+    empty = "".join(map(chr, EMPTY))
+    plain = normalizer.normalize_str(empty) == empty and len(splitter.pre_tokenize_str(empty)) == 1
+    if not plain or any(normalize("NFD", chr(code)) != outputs[code] for code in HANGUL):
+        raise ModelError("The tokenizer reads some characters otherwise than a live page does.", part="tokenizer")
 
 
 def _ranges(codes: Iterable[int]) -> list[int]:
