@@ -28,19 +28,19 @@ SAVED = "What you see was saved from Python."
 
 def describe(view: Any, folder: Path, page: str) -> dict[str, Any]:
     """Write the model of a view below `folder`, and return what its page needs to answer."""
-    from nbsal import live
+    from nbsal.live.export import copy_name, export
 
     explainers = _explainers(view)
     subject = explainers[0].subject
     for explainer in explainers:
         _check(explainer)
-    files = live.export(subject, folder / FOLDER)
+    files = export(subject, folder / FOLDER)
     names = [name for name in METHODS if subject.decodes or not name.startswith("decoded")]
     methods = [method_choice(catalogue.create(name), subject) | {"group": "recommended"} for name in names]
     return {
         "view": type(view).__name__.lower(),
         "folder": f"{FOLDER}/{files.name}",
-        "name": live.copy_name(subject),
+        "name": copy_name(subject),
         "labels": list(subject.labels),
         "layer": subject.default_layer,
         "methods": methods,
