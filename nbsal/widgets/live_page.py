@@ -18,10 +18,10 @@ STYLE = (  # Python saves; and the note above a view that cannot answer
     ".nbsal-at-end.nbsal-needs-python{display:none}"
     ".nbsal-live-note{font-family:sans-serif;border-left:4px solid;padding:.2em .8em;max-width:50em}"
 )
-NEEDS_WASM = "This browser cannot run the model of this page: it needs WebAssembly with SIMD. "
+NEEDS_WASM = "This browser cannot run the model of this page: that needs WebAssembly with SIMD, and Intl.Segmenter. "
 NEEDS_SERVER = (
     "Opened from disk, this page cannot load its model. To type a text and have it answered, run "
-    "`python -m http.server` in the page's folder and open http://localhost:8000/{page}. "
+    "\u201cpython -m http.server\u201d in the page's folder and open http://localhost:8000/{page}. "
 )
 SAVED = "What you see was saved from Python."
 

@@ -15,6 +15,7 @@ from nbsal.support.errors import InputError
 from nbsal.widgets import Compare, Highlight, Layers
 from nbsal.widgets.live_page import FOLDER, METHODS
 from nbsal.widgets.wire import utf16_positions
+from tests import zoo
 from tests.browser import bench
 from tests.browser.conftest import open_page
 from tests.browser.live_pages import Site, random_texts, served
@@ -160,6 +161,18 @@ def test_pairs_and_three_classes(site):
     view = Layers(nbsal.Explainer(live.rounded(nli), "decoded-gradcam"), text=pair, check=False)
     for text in (["Nobody sleeps here.", "It is empty 🎸 [SEP] now."], ["Two dogs run.", "Dogs move."]):
         expect_same(site, view, text=tuple(text))
+
+
+def test_other_sizes_a_separate_lm_head_and_hostile_class_names(site, checkpoints):
+    folder, lm = zoo.save(checkpoints, "bert", "sequence"), zoo.save(checkpoints, "bert", zoo.lm_head("bert"), seed=1)
+    tiny = nbsal.load(folder, lm=lm, labels=[bench.HOSTILE[0], bench.HOSTILE[1], bench.HOSTILE[3]])
+    site.show(Layers(nbsal.Explainer(tiny, "gradcam"), text="the dog", check=False).wait())
+    view = Layers(nbsal.Explainer(live.rounded(tiny), "gradcam"), text="the dog", check=False)
+    for method in METHODS:
+        expect_same(site, view, text="the old dog is not good . <b>", method=method)
+    expect_same(site, view, target=bench.HOSTILE[1])
+    assert site.page.locator("section.nbsal").locator(MARKUP).count() == 0
+    assert not site.page.evaluate("() => 'pwned' in window")
 
 
 @pytest.fixture(scope="module", params=[40, pytest.param(1000, marks=pytest.mark.full)])

@@ -1,5 +1,6 @@
 """The files of a live page, the copy of the model that they stand for, and what cannot be a live page."""
 
+import copy
 import hashlib
 import json
 
@@ -50,13 +51,13 @@ def test_files_are_as_the_manifest_says_and_stand_for_the_rounded_copy(reviews, 
 
 def test_the_copy_is_a_model_of_its_own(reviews):
     before = reviews.version
-    copy = live.rounded(reviews)
-    assert reviews.version == before and copy.name == "a small 8-bit copy of demo/reviews"
-    assert torch.equal(copy.lm_head.weight, copy.model.bert.embeddings.word_embeddings.weight)
-    explained = [nbsal.Explainer(each, "decoded-gradcam", layer=5)(TEXT) for each in (reviews, copy)]
+    small = live.rounded(reviews)
+    assert reviews.version == before and small.name == "a small 8-bit copy of demo/reviews"
+    assert torch.equal(small.lm_head.weight, small.model.bert.embeddings.word_embeddings.weight)
+    explained = [nbsal.Explainer(each, "decoded-gradcam", layer=5)(TEXT) for each in (reviews, small)]
     difference = np.abs(explained[0].scores - explained[1].scores).max() / explained[0].largest
     assert explained[0].prediction == explained[1].prediction and 1e-4 < difference < 0.5
-    assert explained[1].provenance["model"] == copy.name
+    assert explained[1].provenance["model"] == small.name
 
 
 def test_a_copy_keeps_its_folder_until_the_model_changes(tiny, tmp_path):
@@ -82,9 +83,13 @@ def test_other_architectures_are_refused(load, name, tmp_path):
         assert caught.value.part == "model"
 
 
-def test_other_heads_and_tokenizers_are_refused(load, reviews, tmp_path):
-    with pytest.raises(ModelError):
-        live.export(nbsal.load("demo/answers"), tmp_path)
+def test_other_heads_and_tokenizers_are_refused(tiny, reviews, tmp_path):
+    several = copy.deepcopy(tiny)
+    several.model.config.problem_type = "multi_label_classification"
+    for subject in (nbsal.load("demo/answers"), several):
+        with pytest.raises(ModelError) as caught:
+            live.export(subject, tmp_path)
+        assert caught.value.part == "model"
     cased = type(reviews.tokenizer)(vocab=reviews.tokenizer.get_vocab(), do_lower_case=False)
     with pytest.raises(ModelError) as caught:
         live.export(nbsal.load(reviews.model, tokenizer=cased, lm="tied"), tmp_path)

@@ -20,7 +20,8 @@ export async function show(script: string, state: State, el: HTMLElement, page: 
 /** Why the model cannot run here, or "". */
 function obstacle({ needs_server, needs_wasm }: LivePage) {
   if (location.protocol === "file:") return needs_server;
-  return typeof WebAssembly === "object" && WebAssembly.validate(kernel) ? "" : needs_wasm;
+  const runs = typeof WebAssembly === "object" && WebAssembly.validate(kernel) && "Segmenter" in Intl;
+  return runs ? "" : needs_wasm;
 }
 
 /** A function that asks the worker, which starts with the first question. */
