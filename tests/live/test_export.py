@@ -11,6 +11,7 @@ import torch
 import nbsal
 from nbsal import live
 from nbsal.live.parts import parts_of
+from nbsal.live.tokenizer import tokenizer_tables
 from nbsal.support.errors import FileError, InputError, ModelError, UnknownName
 from nbsal.widgets import Compare, Heads, Highlight, Layers
 from tests.live.test_rounding import unpacked
@@ -97,6 +98,19 @@ def test_other_heads_and_tokenizers_are_refused(tiny, reviews, tmp_path):
     with pytest.raises(ModelError) as caught:
         live.export(nbsal.load(reviews.model, tokenizer=cased), tmp_path)
     assert caught.value.part == "tokenizer"
+
+
+def test_added_tokens_that_are_normalised_and_gaps_in_the_ids_are_refused(reviews):
+    plain = tokenizer_tables(reviews.tokenizer)
+    assert plain["added"]["[SEP]"] == plain["separator"] and plain["vocabulary"][plain["first"]] == "[CLS]"
+    added = copy.deepcopy(reviews.tokenizer)
+    added.add_tokens(["spoiler"])
+    vocabulary = dict(reviews.tokenizer.get_vocab())
+    del vocabulary["zebra"]
+    for tokenizer in (added, type(reviews.tokenizer)(vocab=vocabulary, do_lower_case=True)):
+        with pytest.raises(ModelError) as caught:
+            tokenizer_tables(tokenizer)
+        assert caught.value.part == "tokenizer"
 
 
 def test_pages_name_the_copy_and_lie_beside_its_files(reviews, tmp_path):

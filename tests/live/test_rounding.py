@@ -37,7 +37,7 @@ def test_four_bits_lose_less_than_with_the_scale_of_the_largest_weight():
     scales = (np.abs(weights).max(1, keepdims=True) / 7).astype("float16").astype("float32")
     plain = np.rint(weights / scales) * scales
     ours, theirs = (np.linalg.norm(each - weights) for each in (rounded_weights(weights, 4).values(), plain))
-    assert ours < 0.95 * theirs
+    assert ours < 0.88 * theirs
 
 
 def test_zeros_stay_zeros_and_the_largest_of_either_sign_is_kept():
