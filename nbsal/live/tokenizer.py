@@ -55,11 +55,11 @@ def _character_tables(normalizer_json: str, pre_tokenizer_json: str) -> dict[str
     every = {code: normalizer.normalize_str(chr(code)) for code in CODES}
     _check_plain(every, normalizer, splitter)
     outputs = {code: text for code, text in every.items() if code not in HANGUL}
-    kept = {code: text.strip(" ") for code, text in outputs.items() if text.strip(" ")}
+    texts = {code: text.strip(" ") for code, text in outputs.items() if text.strip(" ")}
     # A character with spaces around it, such as an ideograph, is a word of its own, as punctuation is.
-    isolated = {ord(text) for code, text in kept.items() if outputs[code] != text and len(text) == 1}
-    written = sorted({character for text in kept.values() for character in text})
-    changed = {code: text for code, text in kept.items() if text != chr(code)}
+    isolated = {ord(text) for code, text in texts.items() if outputs[code] != text and len(text) == 1}
+    written = sorted({character for text in texts.values() for character in text})
+    changed = {code: text for code, text in texts.items() if text != chr(code)}
 
     def is_split(characters: Sequence[str]) -> bool:
         return len(splitter.pre_tokenize_str(f"a{'a'.join(characters)}a")) > 1

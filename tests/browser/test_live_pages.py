@@ -138,6 +138,7 @@ def test_compare_finds_the_same_agreement(site, reviews, subject):
     )
     site.show(shown.wait())
     changes = [{"text": text} for text in ["Warm.", *texts_of(4)]] + [{"other_layer": 1}, {"other_target": "negative"}]
+    changes += [{"text": TEXT, "other_layer": 5}]  # both name a word, for one class and against the other
     for change in [*changes, {"target": "negative", "method": "gradxact"}, {"layer": 6, "method": "decoded-gradcam"}]:
         traits = expect_same(site, view, **change)
         for level, expected in view._findings.items():

@@ -1,15 +1,23 @@
 // From the inputs of a view to a question for the model, and from its answer to the traits that show it.
 
 import { isBlank } from "../blank";
-import { tokensOf } from "../decode";
+import { type Token, tokensOf } from "../decode";
 import type { Statement, Text } from "../traits";
-import { findings } from "./comparison";
+import { type Compared, findings } from "./comparison";
 import { decision, type Named, notes, predicted, wiredScores, wiredTokens } from "./decision";
 import type { ClassTarget, Explained, MethodName, Request, Scores } from "./engine";
 import { scoredWords, statement } from "./sentence";
 
 export type ViewName = "highlight" | "layers" | "compare";
 type Inputs = Record<string, unknown>;
+
+/** A text with what was asked about it, and the answer. */
+interface Answered {
+  parts: string[];
+  requests: Request[];
+  explained: Explained;
+  named: Named;
+}
 
 export const partsOf = (text: Text): string[] => (typeof text === "string" ? [text] : text);
 
@@ -28,56 +36,54 @@ export function requestsOf(view: ViewName, inputs: Inputs, defaultLayer: number)
 }
 
 /** The traits that show an answer. */
-export function traitsOf(view: ViewName, parts: string[], requests: Request[], explained: Explained, named: Named) {
+export function traitsOf(view: ViewName, answered: Answered) {
+  const { parts, requests, explained, named } = answered;
   const wired = wiredTokens(explained, parts);
-  const [first, second] = explained.results;
-  const result = decision(explained, first, requests[0], named);
-  const said = first.rows.map((row) => unchecked(explained, first, row, parts, named));
-  const shown = { _tokens: wired, _said: said, _checking: {}, _preview: false };
-  if (view !== "compare") return { ...shown, _scores: wiredScores(first.rows), _result: result };
-  const other = decision(explained, second, requests[1], named);
-  const { prediction, confidence } = predicted(explained, named.labels);
-  const [a, b] = [first, second].map(({ target, rows, ties }) => ({
-    prediction,
-    confidence,
-    target,
-    row: rows[0],
-    ties: ties[0],
-  }));
-  const both = [first, second].map((_, i) => notes(explained, requests[i], { ...named, name: "" }));
-  const methods = both.map(([method], i) => `${"AB"[i]}: ${method.replace(" \u00b7 ", "")}`);
+  const tokens = tokensOf(wired);
+  const [first] = explained.results;
+  const traits = {
+    _tokens: wired,
+    _scores: wiredScores(first.rows),
+    _said: first.rows.map((row) => unchecked(answered, tokens, first, row)),
+    _checking: {},
+    _preview: false,
+    _result: decision(explained, first, requests[0], named),
+  };
+  return view === "compare" ? { ...traits, ...comparedTraits(answered, tokens) } : traits;
+}
+
+/** The traits of Compare that differ from those of one explanation. */
+function comparedTraits({ parts, requests, explained, named }: Answered, tokens: Token[]) {
+  const both = explained.results.map((scores, i) => decision(explained, scores, requests[i], named));
+  const compared = explained.results.map(({ target, rows, ties }): Compared => {
+    return { ...predicted(explained, named.labels), target, row: rows[0], ties: ties[0] };
+  });
+  const nameless = { ...named, name: "" };
+  const [, ...warnings] = notes(explained, requests[0], named);
+  const methods = requests.map((request, i) => `${"AB"[i]}: ${notes(explained, request, nameless)[0].slice(3)}`);
   return {
-    ...shown,
-    _scores: wiredScores([first.rows[0], second.rows[0]]),
+    _scores: wiredScores(explained.results.map(({ rows }) => rows[0])),
     _result: {
-      ...result,
-      notes: [named.name, ...methods, ...both[0].slice(1)],
-      settings: `A: ${result.settings}; B: ${other.settings}`,
+      ...both[0],
+      notes: [named.name, ...methods, ...warnings],
+      settings: both.map(({ settings }, i) => `${"AB"[i]}: ${settings}`).join("; "),
       same_model: true,
-      signed: result.signed || other.signed,
+      signed: both.some(({ signed }) => signed),
     },
-    _other: other,
-    _findings: findings(tokensOf(wired), parts, [a, b]),
+    _other: both[1],
+    _findings: findings(tokens, parts, compared),
   };
 }
 
+/** What is said of a row of scores. */
 function unchecked(
-  explained: Explained,
+  { parts, explained, named }: Answered,
+  tokens: Token[],
   { target }: Scores,
   row: Float32Array,
-  parts: string[],
-  named: Named,
 ): Statement {
   const { prediction, confidence } = predicted(explained, named.labels);
-  const place = named.labels.indexOf(target);
-  const targetProbability = place < 0 ? null : explained.probabilities[place];
-  const scored = scoredWords(tokensOf(wiredTokens(explained, parts)), row, parts);
-  return statement({
-    prediction,
-    target,
-    probability: confidence,
-    targetProbability,
-    ...scored,
-    parts: parts.length,
-  });
+  const targetProbability = explained.probabilities[named.labels.indexOf(target)] ?? null; // a contrast has none
+  const scored = scoredWords(tokens, row, parts);
+  return statement({ prediction, target, probability: confidence, targetProbability, ...scored, parts: parts.length });
 }

@@ -25,7 +25,7 @@ export interface Compared {
 
 /** Two explanations by the words or tokens of a text. */
 interface Pair {
-  both: [Compared, Compared];
+  both: Compared[];
   level: Level;
   parts: string[];
   marks: Mark[];
@@ -36,7 +36,7 @@ interface Pair {
   largest: number[];
 }
 
-export function findings(tokens: Token[], parts: string[], both: [Compared, Compared]) {
+export function findings(tokens: Token[], parts: string[], both: Compared[]) {
   const of = (level: Level) => {
     const pair = pairOf(tokens, parts, both, level);
     const sentences = { own: sentence(pair, "own"), shared: sentence(pair, "shared") };
@@ -45,7 +45,7 @@ export function findings(tokens: Token[], parts: string[], both: [Compared, Comp
   return { word: of("word"), token: of("token") };
 }
 
-function pairOf(tokens: Token[], parts: string[], both: [Compared, Compared], level: Level): Pair {
+function pairOf(tokens: Token[], parts: string[], both: Compared[], level: Level): Pair {
   const marks = marksOf(tokens, level);
   const scores = both.map(({ row }) => totals(marks, row));
   const orders = both.map(({ ties }, i) => {
@@ -80,7 +80,7 @@ function sentence(pair: Pair, scale: Scale): Phrase[] {
 }
 
 /** The prediction, and what is explained if that is something else. */
-function decisions([first, second]: [Compared, Compared]): Phrase[] {
+function decisions([first, second]: Compared[]): Phrase[] {
   const { prediction, target } = first;
   const lead: Phrase[] = [["class", prediction], text(`, ${confidence(first.confidence)}. `)];
   if (target !== second.target) {

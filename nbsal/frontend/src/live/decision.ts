@@ -60,9 +60,9 @@ export function decision(explained: Explained, { target, rows }: Scores, request
   const { prediction, confidence } = predicted(explained, named.labels);
   const shares = named.labels.map((label, i): [string, number] => [label, explained.probabilities[i]]);
   shares.sort(([, first], [, second]) => second - first);
-  const explainedOne = target === prediction ? "" : `, explained: ${target}`;
+  const contrary = target === prediction ? "" : `, explained: ${target}`;
   return {
-    caption: `${prediction} (${(100 * confidence).toFixed(1)}%)${explainedOne} | ${method}`,
+    caption: `${prediction} (${(100 * confidence).toFixed(1)}%)${contrary} | ${method}`,
     prediction,
     target,
     names: {},

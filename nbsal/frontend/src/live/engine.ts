@@ -51,7 +51,7 @@ interface Run {
   used: number;
   /** For each target and layer the signed score of each position. */
   signed: Map<string, Float64Array[]>;
-  /** For each layer the logarithm of the softmax denominator at each position, NaN where it is not known. */
+  /** For each layer the logarithm of the softmax denominator at each position, NaN where it was not computed. */
   normalisers: Map<number, Float64Array>;
 }
 
@@ -112,8 +112,8 @@ export class Engine {
   private signed(run: Run, weights: number[]): Float64Array[] {
     const { memory, network } = this;
     const key = weights.join();
-    const known = run.signed.get(key);
-    if (known) return known;
+    const cached = run.signed.get(key);
+    if (cached) return cached;
     const gradients = network.backward(run.trace, weights);
     const signed = gradients.map((gradient, layer) =>
       signedScores(memory.numbers(run.trace.hidden[layer]), memory.numbers(gradient), network.sizes.width),
@@ -129,10 +129,10 @@ export class Engine {
     if (!head) throw new UnreadableText("This copy of the model has no LM head to decode with.");
     const ids = run.pieces.map(({ id }) => id);
     const { types } = typesOf(ids);
-    const known = layers.map((layer) => run.normalisers.get(layer) ?? new Float64Array(ids.length).fill(Number.NaN));
-    for (const [i, layer] of layers.entries()) run.normalisers.set(layer, known[i]);
+    const cached = layers.map((layer) => run.normalisers.get(layer) ?? new Float64Array(ids.length).fill(Number.NaN));
+    for (const [i, layer] of layers.entries()) run.normalisers.set(layer, cached[i]);
     const missing = layers.flatMap((layer, i) =>
-      scored(scores[i]).flatMap((row): Place[] => (Number.isNaN(known[i][row]) ? [[layer, row]] : [])),
+      scored(scores[i]).flatMap((row): Place[] => (Number.isNaN(cached[i][row]) ? [[layer, row]] : [])),
     );
     const computed = missing.length ? head.logNormalisers(head.features(run.trace.hidden, missing)) : [];
     for (const [k, [layer, row]] of missing.entries()) (run.normalisers.get(layer) as Float64Array)[row] = computed[k];
@@ -140,7 +140,7 @@ export class Engine {
       const rows = scored(scores[i]);
       const places = rows.map((row): Place => [layer, row]);
       const logits = head.logits(head.features(run.trace.hidden, places), types);
-      return decode({ ids, scores: scores[i], rows, logits, normalisers: rows.map((row) => known[i][row]), tau });
+      return decode({ ids, scores: scores[i], rows, logits, normalisers: rows.map((row) => cached[i][row]), tau });
     });
     memory.release(run.used);
     return results;

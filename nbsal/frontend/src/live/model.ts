@@ -59,11 +59,11 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
   const next = async () => {
     if (runs || !waits) return;
     [runs, waits] = [true, false];
-    const [number, asked, start] = [latest, requested, performance.now()];
+    const [number, values, start] = [latest, requested, performance.now()];
     const isLatest = () => number === latest;
     try {
-      const traits = await answer(asked);
-      if (isLatest()) display(traits, asked, (performance.now() - start) / 1000);
+      const traits = await answer(values);
+      if (isLatest()) display(traits, values, (performance.now() - start) / 1000);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       if (isLatest()) setAll({ error: text, progress: null, status: "error" });
@@ -71,16 +71,16 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
     runs = false;
     void next();
   };
-  const answer = async (asked: State) => {
-    const text = asked.text as Text;
+  const answer = async (values: State) => {
+    const text = values.text as Text;
     const why = refusal(text);
     if (why) throw new Error(why);
-    const [parts, requests] = [partsOf(text), requestsOf(page.view, asked, page.layer)];
+    const [parts, requests] = [partsOf(text), requestsOf(page.view, values, page.layer)];
     const explained = await explain(parts, requests, (share) => model.set("progress", share < 1 ? share : null));
-    return traitsOf(page.view, parts, requests, explained, named);
+    return traitsOf(page.view, { parts, requests, explained, named });
   };
-  const display = (traits: State, asked: State, seconds: number) => {
-    setAll({ ...traits, _inputs: asked });
+  const display = (traits: State, values: State, seconds: number) => {
+    setAll({ ...traits, _inputs: values });
     setAll({ _rev: (state._rev as number) + 1 }); // a view redraws once, when all is there
     setAll({ _seconds: seconds, progress: null, status: "ready" });
   };

@@ -50,8 +50,8 @@ export function scoredWords(tokens: Token[], row: ArrayLike<number>, parts: stri
   const words = marks.map(({ part, start, end }, i): Word => {
     return { text: parts[part].slice(start, end), score: sums[i], part };
   });
-  const size = (wanted: (token: Token) => boolean) =>
-    tokens.reduce((sum, token, i) => sum + (wanted(token) ? Math.abs(row[i]) : 0), 0);
+  const size = (counts: (token: Token) => boolean) =>
+    tokens.reduce((sum, token, i) => sum + (counts(token) ? Math.abs(row[i]) : 0), 0);
   const total = size(() => true);
   return { words, special: total ? size((token) => token.special) / total : 0 };
 }

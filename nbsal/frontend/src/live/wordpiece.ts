@@ -73,8 +73,8 @@ export class WordPiece {
     }
     const dropped = Math.max(0, size - room);
     const pieces = [this.structure(first, 0)];
-    for (const [part, own] of content.entries()) {
-      pieces.push(...own.slice(0, own.length - dropped), this.structure(separator, part));
+    for (const [part, tokens] of content.entries()) {
+      pieces.push(...tokens.slice(0, tokens.length - dropped), this.structure(separator, part));
     }
     return { pieces, dropped };
   }
