@@ -24,6 +24,8 @@ TEXT = "A slow start, but the second half is warm, funny and beautifully played.
 FIVE = 5  # strongest words
 CLOSE = 1e-4  # of the largest score
 SPECIAL = [
+    "o" * 100,
+    "o" * 101,
     "x [SEP] y",
     "[CLS]",
     "say [UNK] or [MASK]!",
