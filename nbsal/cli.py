@@ -11,9 +11,11 @@ import shutil
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import nbsal
 from nbsal import doctor
@@ -24,6 +26,7 @@ from nbsal.render.scores import score_texts
 from nbsal.support.errors import FileError, InputError, MissingExtra, NbsalError, file_error
 from nbsal.support.validation import file_errors
 
+MOST_SOURCES = 3  # of a kind, documents or messages, that are printed
 # Views say at once that a kernel was killed; by default, Jupyter looks for it every three seconds only.
 NOTICE_DEATH = "--KernelRestarter.time_to_dead=0.5"
 
@@ -37,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for consoles with a limited encoding
     try:
-        status = int(options.run(options))
+        with warnings.catch_warnings():
+            warnings.showwarning = _print_warning
+            status = int(options.run(options))
         sys.stdout.flush()
         return status
     except BrokenPipeError:  # the reader closed the pipe, as `head` does
@@ -52,6 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning as errors are printed, without the line of code that it is about."""
+    print(f"nbsal: {html.visible(str(message))}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         help="pretrained checkpoint whose LM head decodes hidden layers, or 'tied' to use the model's input embeddings",
     )
     explain.add_argument(
-        "--method", default="decoded-gradcam", help="a name from `nbsal methods` (default %(default)s)"
+        "--method", help="a name from `nbsal methods` (default decoded-gradcam, or what else can explain the model)"
     )
     explain.add_argument(
         "--layer", type=int, help="hidden layer, 0 for the embeddings (default: the method's default layer)"
@@ -165,8 +175,14 @@ def _answer_parser(answer: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     answer.add_argument("--model", default="demo/notes", help="as in `nbsal explain` (default %(default)s)")
     answer.add_argument("--reply", help="explain this reply (default: the model writes one)")
-    answer.add_argument("--method", default="gae", help="a name from `nbsal methods` (default %(default)s)")
+    answer.add_argument(
+        "--method", help="a name from `nbsal methods` (default gae, or what else can explain the model)"
+    )
     answer.add_argument("--unit", default="sentence", help=f"what sources are made of: {UNITS} (default %(default)s)")
+    answer.add_argument(
+        "--rows", choices=("token", "word", "sentence", "reply"), default="reply",
+        help="print the best source of each token, word or sentence of the reply (default: those of all of it)",
+    )  # fmt: skip
     add_hops(answer)
     add_max_new_tokens(answer)
     answer.add_argument("--html", type=Path, metavar="FILE", help="write the reply and its sources as an HTML page")
@@ -196,10 +212,25 @@ def _answer(options: argparse.Namespace) -> int:
             raise file_error("--json", options.json, error) from error
     print(html.visible(subject.tokenizer.decode(answer.ids, skip_special_tokens=True).strip()))
     print(html.visible(answer.picture().sentence))
-    print("sources (share of the score):")
-    for _, row in answer.sources(rows="reply").iterrows():
-        print(f"{row['share']:6.1%}  {html.visible(row['unit'])}: {html.visible(' '.join(row['text'].split()))}")
+    _print_sources(answer, options.rows)
     return 0
+
+
+def _print_sources(answer: "nbsal.Answer", rows: str) -> None:
+    """The best sources of the reply, documents before messages; or the best source of each of its parts."""
+    import pandas
+
+    print("sources (share of the score):")
+    if rows == "reply":
+        table = answer.sources(k=len(answer.units), rows=rows)
+        kinds = {unit.name: answer.reading.prompt.sources[unit.source].kind for unit in answer.units}
+        is_document = table["unit"].map(kinds) == "document"
+        table = pandas.concat([table[is_document].head(MOST_SOURCES), table[~is_document].head(MOST_SOURCES)])
+    else:
+        table = answer.sources(k=1, rows=rows)
+    for row in table.to_dict("records"):
+        part = "" if rows == "reply" else f"{html.visible(row[rows].strip()):<12} "
+        print(f"{part}{row['share']:6.1%}  {html.visible(row['unit'])}: {html.visible(' '.join(row['text'].split()))}")
 
 
 def _read_document(path: Path) -> str:

@@ -49,6 +49,7 @@ import torch
 
 import nbsal
 from nbsal.figures import relevance
+from nbsal.passes.changed_gradients import ATTN_LRP
 from nbsal.passes.lrp import rules
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the bundled texts
@@ -114,17 +115,18 @@ relevance.conservation(maps)
 
 # %%
 trace = nbsal.trace.record(subject.double, subject.encode(text), needs={"relevance"})
-readings = {"default": rules.DEFAULT, "two sums (lrp@chefer)": rules.CHEFER_RULES, "AttnLRP": rules.ATTN_LRP}
+readings = {"default": rules.DEFAULT, "two sums (lrp@chefer)": rules.CHEFER_RULES}
 sums = {name: trace.relevance_maps(chosen).hidden for name, chosen in readings.items()}
+changed = nbsal.trace.record(subject.double.changed(ATTN_LRP), subject.encode(text))
+sums["AttnLRP"] = {layer: states * changed.hidden_grad[layer] for layer, states in changed.hidden.items()}
 frame = pandas.DataFrame({name: {f"l{k}": float(v.sum()) for k, v in layers.items()} for name, layers in sums.items()})
 frame.loc[[f"l{k}" for k in range(subject.depth, -1, -1)]].T.map("{:.3g}".format)
 
 # %% [markdown]
-# AttnLRP (Achtibat et al. 2024) counts contributions of both signs, and the biases. Where they nearly cancel, as in
-# $y = 10.0 - 9.9$, it hands on a hundred times and minus ninety-nine times what arrives, so that amounts of either
-# sign grow at every layer, and the part of a bias, which is not handed on, grows with them. A sum is then the small
-# difference of two large amounts. That is why it ends in the ten thousands at the embeddings. This is no error:
-# AttnLRP is read for the *order* of the words. The amounts themselves:
+# AttnLRP (Achtibat et al. 2024) hands relevance on in proportion to what was summed, for contributions of both signs.
+# Relevance is then a value times a gradient, of a model in which activations and the scale of norms are constants and
+# products hand half to each factor, and nothing is divided. What biases and softmax contribute is not handed on, so
+# that the sum falls below 1. The amounts of either sign are larger than their sum, but do not grow without end:
 
 # %%
 sizes = {f"l{k}": float(v.abs().sum()) for k, v in sums["AttnLRP"].items()}

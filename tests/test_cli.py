@@ -61,6 +61,16 @@ def test_a_plan_is_printed_instead_of_an_explanation(capsys):
     assert run(capsys, "explain", TEXT, "--method", "simple", "--plan").endswith("at layers [0])\n")
 
 
+def test_a_model_without_an_lm_head_is_explained_by_what_can_run(capsys, tmp_path):
+    (tmp_path / "rows.csv").write_text("text\nA joy.\n")
+    model = ["--model", zoo.save(tmp_path, "bert", "sequence"), "--plan"]
+    assert cli.main(list(map(str, ["explain", TEXT, *model]))) == 0
+    printed = capsys.readouterr()
+    assert "gradxact" in printed.out and printed.err.startswith("nbsal: ") and "lm=" in printed.err
+    assert "1 text" in run(capsys, "audit", tmp_path / "rows.csv", *model)
+    run(capsys, "corpus", tmp_path / "rows.csv", tmp_path / "out", *model[:2])
+
+
 def test_explain_as_json_and_as_html(capsys, tmp_path):
     page = tmp_path / "page.html"
     options = ["--method", "gradxact", "--layer", "3", "--target", "negative", "--json", "--html", page]
@@ -134,12 +144,19 @@ MISTAKES = [
 def test_wrong_arguments_print_an_error_and_exit_with_status_2(capsys, arguments, detail):
     assert cli.main(arguments) == 2
     out, error = capsys.readouterr()
-    assert detail in error and error.startswith("nbsal: ") and "Traceback" not in error and not out
+    last = error.rpartition("\r")[2]  # on a slow machine there was a progress bar, which is gone
+    assert detail in last and last.startswith("nbsal: ") and "Traceback" not in error and not out
 
 
-def test_a_reply_is_printed_without_its_end_token_and_within_its_length(capsys):
+def test_a_reply_is_printed_without_its_end_token_and_within_its_length(capsys, tmp_path):
     out = run(capsys, "answer", QUESTION, "--reply", " Mara lives in Oslo.</s>")
     assert out.splitlines()[0] == "Mara lives in Oslo." and " depends on your question: " in out.splitlines()[1]
+    (tmp_path / "notes").write_text("Mara lives in Oslo.\n\nBoris is in Rouen.\n\nThe keys are here.\n\nIt rains.")
+    notes = ["answer", QUESTION, "--reply", " Mara lives in Oslo.", "--documents", tmp_path / "notes", "--unit"]
+    sources = run(capsys, *notes, "document").splitlines()[3:]
+    assert ["document" in line for line in sources] == [True, True, True, False]
+    words = run(capsys, *notes, "document", "--rows", "word").splitlines()[3:]
+    assert [line.split()[0] for line in words] == ["Mara", "lives", "in", "Oslo", "."]
     out = run(capsys, "answer", QUESTION, "--max-new-tokens", "1", "--json", os.devnull)
     assert len(out.splitlines()[0].split()) == 1
 

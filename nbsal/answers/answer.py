@@ -154,9 +154,9 @@ class Answer:
         target = None if self.running is None else self.running.sum_target(tokens)
         changes = self.provenance.get("change")
         change = sum(changes[token] for token in tokens) if changes and max(tokens) < self.explained else None
-        return self._saliency(self.span_scores(tokens), tokens, self._text_of(tokens), target, change, hops)
+        return self._saliency(self._span_scores(tokens), tokens, self._text_of(tokens), target, change, hops)
 
-    def span_scores(self, tokens: Sequence[int]) -> Floats:
+    def _span_scores(self, tokens: Sequence[int]) -> Floats:
         """The scores of some tokens as one target, not followed through the reply."""
         if max(tokens) < self.explained and (self.linear or len(tokens) == 1):
             scores: Floats = self.scores[list(tokens)].sum(0)

@@ -20,12 +20,13 @@ from nbsal.answers.prompts import check_length, read_prompt, skips_template, tok
 from nbsal.answers.reading import Prompt, Reading, TokenStatistics
 from nbsal.answers.rows import Rows, default_number, score_rows
 from nbsal.answers.running import Running
-from nbsal.answers.settings import ReplySettings, check_generate
+from nbsal.answers.settings import ReplySettings, plain_settings, split_settings
 from nbsal.answers.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
 from nbsal.answers.statistics import token_statistics
 from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.methods.base import REGISTER, Method
+from nbsal.methods.default import default_method
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.loading.composite import Composite
 from nbsal.model.sides import REPLY
@@ -46,7 +47,18 @@ INSTEAD = "Explain its decisions with nbsal.Explainer (`nbsal explain`), or load
 UNREAD = ("document", "not read")
 _WARNED: WeakSet[nn.Module] = WeakSet()  # models whose chat template a prompt has skipped
 # Of a reading, in its provenance.
-ORIGIN = ("rendered", "documents", "rewritten", "not read", "template", "note", "reply", "generate", "seed")
+ORIGIN = (
+    "rendered",
+    "documents",
+    "rewritten",
+    "not read",
+    "template",
+    "template settings",
+    "note",
+    "reply",
+    "generate",
+    "seed",
+)
 
 
 @checked
@@ -56,7 +68,7 @@ def answer(
     reply: Any = None,
     *,
     documents: Any = (),
-    method: str | Method | Sequence[str | Method] | Mapping[str, str | Method] = "gae",
+    method: str | Method | Sequence[str | Method] | Mapping[str, str | Method] | None = None,
     unit: Any = "sentence",
     number: str | None = None,
     template: str | None = None,
@@ -76,14 +88,16 @@ def answer(
     prompt that skips a model's template gives a warning. `documents` are texts, dicts with "title" and "text", or a
     dict of texts by title. They replace `{documents}` in the last message, else the template places them, else they
     stand before the question. `reply` is a text or token ids; by default the model writes it, with the settings of
-    `generate` that are passed (`max_new_tokens=128`, `do_sample=False`).
+    `generate` that are passed (`max_new_tokens=128`, `do_sample=False`). What the chat template reads, such as
+    `enable_thinking=False`, is passed to it.
 
     Of an encoder-decoder, `asked` is the source text, and layers are those of the encoder. The tokens that its decoder
     begins with, a forced language (`forced_bos_token_id`) among them, belong to the template.
 
     `method` is a catalogue name, a method, or several, which share the reply and what they run (the result is then a
-    dict of answers). `unit` is what methods hide and what `sources()` speaks of: "token", "word", "sentence",
-    "paragraph", "document", "message", or (start, end) characters of the last message. How units are hidden is a
+    dict of answers); the default is gae, or gradxact for models without attention. `unit` is what methods hide and what
+    `sources()` speaks of: "token", "word", "sentence", "paragraph", "document", "message", or (start, end) characters
+    of the last message. How units are hidden is a
     setting of the method: `nbsal.Occlusion(way="text")` writes the prompt anew without them. `number` is what is
     explained of a token: its "logprob", "logit" or "logit-prob", the logarithm of its odds; by default "logprob" for
     methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that hide also explain the
@@ -109,9 +123,23 @@ def answer(
     >>> reply.text, reply.matrix("word", "document").loc["Oslo"].idxmax()
     (' Mara lives in Oslo.</s>', 'document 1')
     """
-    generate = check_generate(generate)
+    generate, templates = split_settings(generate, subject.tokenizer, template)
+    method = default_method(subject, replies=True) if method is None else method
     settings = ReplySettings(
-        documents, unit, number, template, tools, seed, batch_size, hops, check, progress, cancel, on_token, generate
+        documents,
+        unit,
+        number,
+        template,
+        tools,
+        seed,
+        batch_size,
+        hops,
+        check,
+        progress,
+        cancel,
+        on_token,
+        generate,
+        templates,
     )
     if isinstance(method, str | Method):
         return explain_one(Explainer(subject, method), asked, reply, settings)
@@ -180,13 +208,15 @@ def read(
     if not isinstance(asked, str):
         used = settings.template or subject.tokenizer.chat_template
         origin["template"] = hashlib.sha256(str(used).encode()).hexdigest()
+        if settings.template_settings:
+            origin["template settings"] = plain_settings(settings.template_settings)
     elif skips_template(subject.tokenizer, asked):
         origin["note"] = "The prompt was read as it is. The model has a chat template, which messages would use."
         _warn_once(subject)
     if reply is None:
         generated = written or writing.generate(subject, prompt, settings)
         ids, drawn = generated.ids, generated.drawn
-        recorded = {k: v for k, v in settings.generate.items() if v is None or isinstance(v, str | int | float | bool)}
+        recorded = plain_settings(settings.generate)
         origin |= {"reply": "generated", "generate": recorded, "seed": settings.seed}
     else:
         text = isinstance(reply, str)
@@ -194,7 +224,7 @@ def read(
         ids, drawn = _checked_ids(subject, prompt, ids), None
         origin |= {"reply": f"given {'as text, read ' if text else ''}{way}"}
     reading = with_reply(subject, prompt, ids)
-    check_length(subject, len(prompt.ids) - prompt.source_size, len(reading.reply_ids), "asked", asked)
+    check_length(subject, prompt, len(reading.reply_ids), "asked", asked)
     if all(reading.reply_special):
         message = "The reply has special tokens only. Pass another reply, or other settings of generate."
         raise InputError(message, argument="reply", value=reply)
@@ -215,7 +245,7 @@ def read_asked(subject: Subject, asked: Any, settings: ReplySettings) -> Prompt:
     """The prompt, and of a decoder beside an encoder what it begins with."""
     _check_subject(subject)
     prompt = _read_prompt(subject, asked, settings)
-    check_length(subject, len(prompt.ids), 0, "asked", asked)
+    check_length(subject, prompt, 0, "asked", asked, settings.generate.get("max_new_tokens", 0))
     unread = [name for name, s in zip(prompt.names, prompt.sources, strict=True) if (s.kind, s.status) == UNREAD]
     if unread:
         message = f"The chat template leaves out {unread[0]}. Write {PLACEHOLDER} where documents shall stand."
@@ -338,6 +368,9 @@ def _check_subject(subject: Subject) -> None:
 def _read_prompt(subject: Subject, asked: Any, settings: ReplySettings) -> Prompt:
     parsed = parse_documents(settings.documents)
     if isinstance(asked, str):
+        for name, value in settings.template_settings.items():
+            message = f"{name}={value!r:.40} is a setting of the chat template, which a text skips. Ask with messages."
+            raise InputError(message, argument=name, value=value)
         return read_prompt(subject, parse_prompt(asked, parsed), None, None)
     used = settings.template or getattr(subject.tokenizer, "chat_template", None)
     if not used:
@@ -347,7 +380,7 @@ def _read_prompt(subject: Subject, asked: Any, settings: ReplySettings) -> Promp
     if request.messages is not None and request.messages[-1]["role"] == "assistant":
         message = "The last message is the assistant's. Pass its content as reply=..., without the message."
         raise InputError(message, argument="asked", value=asked)
-    return read_prompt(subject, request, settings.template, settings.tools)
+    return read_prompt(subject, request, settings.template, settings.tools, settings.template_settings)
 
 
 def _checked_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nbsal.answers.prompts import UNFINISHED, decode
+from nbsal.answers.prompts import UNFINISHED, decode, how_to_shorten
 from nbsal.answers.reading import Prompt
 from nbsal.answers.settings import ReplySettings
 from nbsal.model.running import architecture, batching, restore
@@ -42,8 +42,9 @@ def generate(subject: Subject, prompt: Prompt, settings: ReplySettings) -> Gener
     size, most = len(prompt.ids) - prompt.source_size, settings.generate["max_new_tokens"]  # size: before the reply
     if not _fits(subject, prompt, settings.generate):
         message = (
-            f"The prompt has {size} tokens, and max_new_tokens={most} more do not fit into the {subject.max_length} "
-            "that the model reads. Shorten the prompt or pass a smaller max_new_tokens."
+            f"The prompt has {size:,} tokens, and max_new_tokens={most} more do not fit into the "
+            f"{subject.max_length:,} that the model reads. Pass a smaller max_new_tokens, or a shorter prompt. "
+            f"{how_to_shorten(prompt, subject.max_length - most)}"
         )
         raise InputError(message, argument="max_new_tokens", value=most)
     follow = _Follower(subject, settings, size)

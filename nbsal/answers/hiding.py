@@ -332,10 +332,10 @@ def _check_shortens(prompt: Prompt, units: Sequence[Unit]) -> None:
 def _ids_without(subject: Subject, prompt: Prompt, units: Sequence[Unit]) -> tuple[int, ...]:
     """The tokens of the prompt that a user would send without those units; never none at all."""
     assert prompt.origin is not None, "prompts from files have no model"
-    request, template, tools = prompt.origin
+    request, template, tools, settings = prompt.origin
     shorter = cut_spans(request, _spans_by_source(prompt, units))
     chat = shorter.messages is not None
-    text = renderer(subject, shorter, template, tools)(shorter.texts) if chat else shorter.texts[0]
+    text = renderer(subject, shorter, template, tools, settings)(shorter.texts) if chat else shorter.texts[0]
     ids = encode(subject.tokenizer, text, "asked", add_special_tokens=not chat)["input_ids"]
     return tuple(ids) or prompt.ids[:1]
 

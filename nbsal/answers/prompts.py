@@ -1,7 +1,7 @@
 """Read prompts and replies: render chat templates, tokenize, and locate every token in the user's own words."""
 
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,14 +18,17 @@ UNFINISHED = "\N{REPLACEMENT CHARACTER}"  # what a decoder writes for part of a 
 SPACE = "▁"  # how SentencePiece writes a space
 
 
-def read_prompt(subject: Subject, request: Request, template: str | None, tools: Any) -> Prompt:
+def read_prompt(
+    subject: Subject, request: Request, template: str | None, tools: Any, settings: Mapping[str, Any] | None = None
+) -> Prompt:
     """The prompt of a request: the user's text as it is, or messages in the chat template of the tokenizer."""
+    settings = settings or {}
     if request.messages is None:
         text = request.texts[0]
         places: list[chat.Place | None] = [chat.Place((0, len(text)), 0)]
     else:
-        text, places = chat.locate(renderer(subject, request, template, tools), request.texts)
-    return replace(_tokenized(subject, request, text, places), origin=(request, template, tools))
+        text, places = chat.locate(renderer(subject, request, template, tools, settings), request.texts)
+    return replace(_tokenized(subject, request, text, places), origin=(request, template, tools, settings))
 
 
 def skips_template(tokenizer: Any, text: str) -> bool:
@@ -42,11 +45,11 @@ def skips_template(tokenizer: Any, text: str) -> bool:
     return not last or last not in text
 
 
-def renderer(subject: Subject, request: Request, template: str | None, tools: Any) -> Any:
-    """The chat template as a function of the contents and of the documents that it places."""
+def renderer(subject: Subject, request: Request, template: str | None, tools: Any, settings: Mapping[str, Any]) -> Any:
+    """The chat template, with its settings, as a function of the contents and of the documents that it places."""
     assert request.messages is not None
     messages, count = request.messages, len(request.contents)
-    options: dict[str, Any] = {"add_generation_prompt": True, "tokenize": False}
+    options: dict[str, Any] = {**settings, "add_generation_prompt": True, "tokenize": False}
     options |= {name: value for name, value in (("chat_template", template), ("tools", tools)) if value is not None}
 
     def render(texts: Sequence[str]) -> str:
@@ -161,14 +164,31 @@ def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> Reading:
     )
 
 
-def check_length(subject: Subject, prompt: int, reply: int, argument: str, value: Any) -> None:
-    """Refuse what the model, or one side of it, cannot read whole."""
-    if prompt + reply > subject.max_length:
+def check_length(subject: Subject, prompt: Prompt, reply: int, argument: str, value: Any, to_write: int = 0) -> None:
+    """Refuse what the model, or one side of it, cannot read whole; `to_write` tokens of the reply are still to come."""
+    size = len(prompt.ids) - prompt.source_size
+    if size + reply > subject.max_length:
         message = (
-            f"Prompt and reply have {prompt} and {reply} tokens, but the model reads at most {subject.max_length}. "
-            "Nothing is cut off: shorten them."
+            f"Prompt and reply have {size:,} and {reply:,} tokens, but the model reads at most {subject.max_length:,}. "
+            f"Nothing is cut off. {how_to_shorten(prompt, subject.max_length - max(reply, to_write))}"
         )
         raise InputError(message, argument=argument, value=value)
+
+
+def how_to_shorten(prompt: Prompt, limit: int) -> str:
+    """What to pass instead of a prompt that has more than so many tokens."""
+    numbers = [number for number, source in enumerate(prompt.sources) if source.kind == "document"]
+    starts = [prompt.owners.index(number) for number in numbers if number in prompt.owners]  # of each, then their end
+    if not starts:
+        return "Shorten them, or cut a long text into documents=[...], of which some may fit."
+    starts.append(max(place for place, owner in enumerate(prompt.owners) if owner in numbers) + 1)
+    others = len(prompt.ids) - prompt.source_size - (starts[-1] - starts[0])
+    count = sum(start - starts[0] + others <= limit for start in starts[1:])
+    first = f"Of {len(numbers)} documents the first {count} fit: pass documents=documents[:{count}]. " if count else ""
+    room = max(limit - others, 0)
+    return (
+        f"{first}The documents have {starts[-1] - starts[0]:,} tokens, and {room:,} fit: pass fewer, or shorter ones."
+    )
 
 
 def tokenize_reply(subject: Subject, prompt: Prompt, reply: str) -> tuple[list[int], str]:

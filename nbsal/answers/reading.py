@@ -51,8 +51,8 @@ class Prompt:
     special: tuple[bool, ...]
     placement: str = ""
     source_size: int = 0  # tokens that an encoder reads; those behind them begin the decoder's input
-    # The request, the template and the tools that it was read from; a file does not hold them.
-    origin: tuple[Request, str | None, Any] | None = field(default=None, compare=False, repr=False)
+    # The request, the template, its tools and its settings, which it was read from; a file does not hold them.
+    origin: tuple[Request, str | None, Any, Mapping[str, Any]] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

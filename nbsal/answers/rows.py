@@ -100,7 +100,7 @@ def _path(name: str, running: Running) -> tuple[Score, Hashable]:
         return _score_in_one_pass, shared
     if isinstance(method, AlongPaths):
         return _score_along_paths, name
-    if isinstance(method, RelevanceMethod) and method.needs <= {"relevance", "hidden"}:
+    if isinstance(method, RelevanceMethod) and method.needs <= {"relevance"}:
         return _score_from_one_graph, shared
     return _score_one_by_one, name
 
@@ -130,17 +130,16 @@ def _score_from_one_graph(group: Group, rows: Mapping[str, Rows], meter: Meter, 
     first = next(iter(group.values()))
     subject, predictions = first.explainer.method_subject, first.predictions
     needs = frozenset[str]().union(*(running.method.needs for running in group.values()))
-    layers = set[int]().union(*(running.method.layers(subject.depth) for running in group.values()))
     for tokens, row in predictions.shared():
         encoded = _encoded(subject, [row])
-        record = trace.record(subject, encoded, [predictions.target(tokens[0])], needs, keep=layers)
+        record = trace.record(subject, encoded, [predictions.target(tokens[0])], needs)
         record.graphs = {}
         for token in tokens:
             target = predictions.target(token)
             decision = Decision(target.label, record.logits.new_empty(0), target)
             graph = record.relevance_graph
             part = Trace(subject, encoded, [decision], record.logits, record.values, relevance_graph=graph)
-            part.graphs, part.hidden = record.graphs, record.hidden
+            part.graphs = record.graphs
             for name, running in group.items():
                 meter.check()
                 rows[name].add(running.method.scores(part).detach().double().cpu().numpy())

@@ -161,7 +161,7 @@ class Running:
             message = f"{rival!r:.60} is not another reply. Pass a text, or say with at= which token has a rival."
             raise InputError(message, argument="token", value=rival)
         ids, _ = prompts.tokenize_reply(subject, prompt, rival)
-        prompts.check_length(subject, len(prompt.ids) - prompt.source_size, len(ids), "token", rival)
+        prompts.check_length(subject, prompt, len(ids), "token", rival)
         reading = prompts.with_reply(subject, prompt, ids)
         other = replace(self, reading=reading, hiding=self.hiding.with_reading(reading))
         own, others = (one.score_sum(one.reading.content)[: self.reading.start] for one in (self, other))

@@ -1,6 +1,8 @@
 """The arguments of `nbsal.answer`, checked once, and the settings of `model.generate` among them."""
 
+import re
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Self
@@ -13,6 +15,10 @@ from nbsal.support.validation import checked, positive_number, seed_number
 
 DEFAULTS = {"do_sample": False, "max_new_tokens": 128}
 SEVERAL = ("num_return_sequences", "num_beam_groups")  # settings that would give more than one reply
+FILLED = frozenset({  # names in chat templates that are no settings
+    *("messages", "tools", "documents", "add_generation_prompt"),
+    *("raise_exception", "strftime_now", "namespace", "range", "dict"),
+})  # fmt: skip
 OURS = ("max_length", "return_dict_in_generate", "output_scores")  # settings that nbsal itself decides
 
 
@@ -34,6 +40,7 @@ class ReplySettings:
     cancel: Event | None = None
     on_token: Callable[[str], None] | None = None
     generate: Mapping[str, Any] = field(default_factory=dict)  # of `model.generate`, with the defaults
+    template_settings: Mapping[str, Any] = field(default_factory=dict)  # of the chat template
 
     def __post_init__(self) -> None:
         if self.seed is not None:
@@ -45,32 +52,57 @@ class ReplySettings:
         check_hops(self.hops)
 
     @classmethod
-    def of(cls, arguments: Mapping[str, Any], names: Collection[str] = ()) -> Self:
-        """From arguments, of which those with other names than these (by default, all) are settings of `generate`."""
+    def of(cls, tokenizer: Any, arguments: Mapping[str, Any], names: Collection[str] = ()) -> Self:
+        """From arguments; those with other names than these (by default, all) are settings of what writes the reply."""
         own = {name: value for name, value in arguments.items() if name in (names or NAMES)}
-        return cls(**own, generate=check_generate({k: v for k, v in arguments.items() if k not in own}))
+        others = {name: value for name, value in arguments.items() if name not in own}
+        generate, templates = split_settings(others, tokenizer, own.get("template"))
+        return cls(**own, generate=generate, template_settings=templates)
 
 
-NAMES = tuple(name for name in ReplySettings.__dataclass_fields__ if name != "generate")
+NAMES = tuple(name for name in ReplySettings.__dataclass_fields__ if name not in ("generate", "template_settings"))
 OF_ALL_ROWS = ("unit", "number", "template", "tools", "seed", "batch_size", "hops")  # the same for every row of a table
 
 
-def check_generate(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of `model.generate` with the defaults; unknown ones are refused."""
+def split_settings(
+    settings: Mapping[str, Any], tokenizer: Any, template: str | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of `model.generate` with the defaults, and those of the chat template; unknown ones are refused."""
     from transformers import GenerationConfig
 
-    valid = sorted(name for name in vars(GenerationConfig()) if not name.startswith("_"))
+    valid = {name for name in vars(GenerationConfig()) if not name.startswith("_")}
+    variables = template_variables(tokenizer, template) - valid if settings.keys() - valid else set[str]()
     for name, value in settings.items():
-        if name not in valid:
-            problem = f"{name}={value!r:.40} is neither an argument of nbsal.answer nor a setting of model.generate."
-            choice = "The settings are those of transformers.GenerationConfig."
+        if name not in valid | variables:
+            problem = (
+                f"{name}={value!r:.40} is neither an argument of nbsal.answer nor a setting of model.generate or of "
+                "the chat template."
+            )
+            choice = f"The settings are those of transformers.GenerationConfig{', '.join(['', *sorted(variables)])}."
             arguments = ["asked", "reply", "method", *NAMES]
-            raise UnknownName("generate", name, [*arguments, *valid], problem, choice)
+            raise UnknownName("generate", name, [*arguments, *sorted(valid | variables)], problem, choice)
         if name in SEVERAL and value not in (None, 1):
             message = f"{name}={value} gives several replies. Explain them one at a time."
             raise InputError(message, argument=name, value=value)
         if name in OURS:
             message = f"nbsal sets {name} itself. Leave it out; max_new_tokens is the length of a reply."
             raise InputError(message, argument=name, value=value)
-    checked_settings = DEFAULTS | dict(settings)
-    return checked_settings | {"max_new_tokens": positive_number(checked_settings["max_new_tokens"], "max_new_tokens")}
+    generate = DEFAULTS | {name: value for name, value in settings.items() if name not in variables}
+    generate["max_new_tokens"] = positive_number(generate["max_new_tokens"], "max_new_tokens")
+    return generate, {name: value for name, value in settings.items() if name in variables}
+
+
+def template_variables(tokenizer: Any, template: str | None) -> set[str]:
+    """The settings that a chat template reads, such as `enable_thinking`."""
+    from jinja2 import Environment, TemplateSyntaxError, meta
+
+    with suppress(AttributeError, ValueError, TemplateSyntaxError):  # no tokenizer, no template, one that is damaged
+        text = re.sub(r"{%-?\s*(end)?generation\s*-?%}", "", tokenizer.get_chat_template(template))
+        names = meta.find_undeclared_variables(Environment(extensions=["jinja2.ext.loopcontrols"]).parse(text))
+        return {name for name in names - FILLED if not name.endswith("_token")}
+    return set()
+
+
+def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those settings that a file can hold as they are."""
+    return {k: v for k, v in settings.items() if v is None or isinstance(v, str | int | float | bool)}

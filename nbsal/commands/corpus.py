@@ -24,7 +24,7 @@ def add_arguments(corpus: argparse.ArgumentParser) -> None:
     corpus.add_argument(
         "--method",
         action="append",
-        help="as in `nbsal explain`; repeat it for several (default decoded-gradcam; for replies gae)",
+        help="as in `nbsal explain`; repeat it for several (default as there; for replies as in `nbsal answer`)",
     )
     corpus.add_argument("--layer", type=int, help="hidden layer of every method (default: each method's default layer)")
     corpus.add_argument("--target", help="one label for all texts (default: the prediction)")
@@ -46,10 +46,12 @@ def add_arguments(corpus: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Explain a file, and print what was stored."""
+    from nbsal.methods.default import default_method
+
     replies = options.asked is not None
     subject = nbsal.load(options.model or ("demo/notes" if replies else "demo/reviews"), lm=options.lm)
     settings = {} if options.layer is None else {"layer": options.layer}
-    names = options.method or ["gae" if replies else "decoded-gradcam"]
+    names = options.method or [default_method(subject, replies)]
     if len(set(names)) < len(names):
         message = f"--method names a method twice: {', '.join(names)}. Name each once."
         raise InputError(message, argument="--method", value=names)

@@ -1,6 +1,7 @@
 """Evaluation of methods on models with a planted shortcut: whether the word that decides is the strongest one."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from threading import Event
 from typing import Any
@@ -86,10 +87,15 @@ def _maker(entry: Any) -> ExplainerOf:
     if isinstance(entry, Explainer):
         message = "planted loads its own models. Pass the explainer's method, or a function from a subject to one."
         raise InputError(message, argument="explainers", value=entry)
-    if callable(entry):
-        make: ExplainerOf = entry
-        return make
-    return lambda subject: Explainer(subject, entry)
+    return partial(_make, entry) if callable(entry) else lambda subject: Explainer(subject, entry)
+
+
+def _make(function: Callable[[Subject], Any], subject: Subject) -> Explainer:
+    explainer = function(subject)
+    if not isinstance(explainer, Explainer):
+        message = f"explainers must hold functions from a subject to an Explainer; one returned {explainer!r:.80}."
+        raise InputError(message, argument="explainers", value=function)
+    return explainer
 
 
 def _share(saliency: Saliency, words: Sequence[str]) -> float:

@@ -24,7 +24,7 @@ from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.progress import Meter, Progress
-from nbsal.support.validation import Text, as_list, is_iterable, positive_number, text_list, whole_number
+from nbsal.support.validation import Text, as_list, checked, is_iterable, positive_number, text_list, whole_number
 
 Explainers = Explainer | Sequence[Explainer] | Mapping[str, Explainer | Sequence[Explainer]]
 Key = tuple[Subject, Hashable]
@@ -105,6 +105,7 @@ class Cache:
             run_logits |= {at: [part[place] for part in parts] for place, at in enumerate(members)}
         return [run_logits[at] for at in range(len(runs))]
 
+    @checked
     def masked_model(self, subject: Subject, way: str | int) -> MaskedModel:
         """The cached forward passes of a subject with tokens hidden in that way."""
         if (subject, way) not in self.masked_models:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.explain.finding import TOO_LONG, Candidate, Check, Outcome, candidates, choose_named
+from nbsal.explain.finding import DECIDED, TOO_LONG, Candidate, Check, Outcome, candidates, choose_named
 from nbsal.explain.saliency import Saliency
 from nbsal.methods.rng import text_rng
 from nbsal.model.running.masking import TEXT, MaskedModel
@@ -97,6 +97,8 @@ class _Reading(Target):
         code = int(value[1])
         if code < 0:
             name = ""
+        elif self.sigmoid:  # each label is decided by itself
+            name = self.label if code else f"not {self.label}"
         elif self.task == "span":
             row = self.saliency.row
             name = span_text(row, *divmod(code, len(row)))
@@ -115,7 +117,8 @@ class _Reading(Target):
         places = [logits[index[:-1]].double() for index, _ in self.terms]
         shares = [place.sigmoid() if self.sigmoid else place.softmax(-1) for place in places]
         values = [share[index[-1]] for share, (index, _) in zip(shares, self.terms, strict=True)]
-        return torch.stack(values).mean(), int(shares[0].argmax())
+        value = torch.stack(values).mean()
+        return value, int(value >= DECIDED) if self.sigmoid else int(shares[0].argmax())
 
 
 def _reading(subject: Subject, saliency: Saliency, target: Target) -> _Reading:

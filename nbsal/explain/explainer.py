@@ -11,13 +11,14 @@ from torch import Tensor
 
 from nbsal.explain import checking
 from nbsal.explain.explanation import versions
-from nbsal.explain.finding import budget
+from nbsal.explain.finding import DECIDED, budget
 from nbsal.explain.many import explain_batch, explain_many, plan_batch, windows_of
 from nbsal.explain.saliency import LayerSaliency, Saliencies, Saliency
 from nbsal.explain.windows import target_jobs
 from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
+from nbsal.methods.default import default_method
 from nbsal.model import limits
 from nbsal.model.running import architecture
 from nbsal.model.running.masking import MaskedModel
@@ -43,8 +44,10 @@ EVERY = "all"  # the target that stands for each label
 class Explainer:
     """Explains the decisions of one model with one method.
 
-    `method` is a catalogue name with its settings, or an instance. `long` says how to handle texts beyond the model's
-    length: "truncate" cuts them off, "window" averages over overlapping windows. The provenance records which.
+    `method` is a catalogue name with its settings, or an instance; the default is decoded-gradcam, or what else can
+    explain the model: gradxact if it has no LM head, occlusion if it is a function. `long` says how to handle texts
+    beyond the model's length: "truncate" cuts them off, "window" averages over overlapping windows. The provenance
+    records which.
 
     >>> import nbsal
     >>> explain = Explainer(nbsal.load("demo/reviews"), "decoded-gradcam", layer=4)
@@ -52,11 +55,13 @@ class Explainer:
     'positive'
     """
 
-    def __init__(self, subject: Subject, method: str | Method, *, long: str = "truncate", **options: Any) -> None:
-        method = catalogue.as_method(method, **options)
+    def __init__(
+        self, subject: Subject, method: str | Method | None = None, *, long: str = "truncate", **options: Any
+    ) -> None:
+        method = catalogue.as_method(default_method(subject) if method is None else method, **options)
         if long not in LONG:
             raise UnknownName("long", long, LONG)
-        limits.check_method(subject, method.name, method.family)
+        limits.check_method(subject, method.name, method.family, method.needs)
         self.subject: Subject = subject
         self.method: Method = crossing.resolve(method, subject)
         self.long = long
@@ -139,7 +144,9 @@ class Explainer:
     def reply(self, asked: Any, reply: Any = None, **settings: Any) -> "Answer":
         """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""
         answers = import_module("nbsal.answers.answering")  # by name: answers are a room above this one
-        answer: Answer = answers.explain_one(self, asked, reply, answers.ReplySettings.of(settings))
+        answer: Answer = answers.explain_one(
+            self, asked, reply, answers.ReplySettings.of(self.subject.tokenizer, settings)
+        )
         return answer
 
     def replies(self, rows: Any, **settings: Any) -> "list[Answer]":
@@ -249,6 +256,9 @@ class Explainer:
         row, decision = record.encoded[i], record.decisions[i]
         if is_regression(self.subject):
             notes = notes | {"values": record.logits[i].tolist()}
+        if self.subject.task == "sequence" and self.subject.activation == "sigmoid" and len(self.subject.labels) > 1:
+            pairs = zip(self.subject.labels, decision.probabilities.tolist(), strict=True)
+            notes = notes | {"decided": {label: value for label, value in pairs if value >= DECIDED}}
         marks = {"unpaired": ENTAILMENT in map(str.lower, self.subject.labels) and len(row.parts) == 1}
         marks["predicts_token"] = not self.subject.labels
         notes = notes | {name: True for name, holds in marks.items() if holds}

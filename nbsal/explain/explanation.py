@@ -21,7 +21,7 @@ from nbsal.support.validation import Text, checked, plural
 
 NOTABLE_GAP = 0.05  # share of the explained change from which a completeness gap is marked
 FORMAT = 1
-PLACE = re.compile(r" (\[\d+:\d+\]|(at|after) .* \[\d+\])$", re.DOTALL)  # where a target is in the text
+PLACE = re.compile(r" (\[\d+:\d+\]|(at|after) .* \[\d+(:\d+)?\])$", re.DOTALL)  # where a target is in the text
 TYPES = {"target": str, "prediction": str, "method": str, "provenance": dict}  # of the entries in a file
 ARRAYS = ("probabilities", "scores", "tie_breaker")
 Floats = NDArray[np.floating[Any]]
@@ -104,8 +104,26 @@ class Explanation:
     @property
     def contrary(self) -> bool:
         """Whether something else than the prediction is explained, at whatever place."""
-        alike = self.prediction in (self.target, PLACE.sub("", self.target))
+        name = PLACE.sub("", self.target)  # of an entity, a kind such as PER
+        alike = self.prediction in (self.target, name, f"B-{name}", f"I-{name}") or self.target in self.decided
         return self.about_target and self.confidence is not None and not alike
+
+    @property
+    def decided(self) -> dict[str, float]:
+        """The labels of at least one half, with their probabilities, of a model that gives several to a text."""
+        labels = self.provenance.get("decided")
+        valid = isinstance(labels, dict) and all(isinstance(value, float) for value in labels.values())
+        return labels if valid else {}  # type: ignore[return-value]
+
+    @property
+    def place(self) -> str:
+        """Where in the text the prediction of a tagger is, in words; "" for all other predictions."""
+        match = None if self.contrary or self.provenance.get("predicts_token") else PLACE.search(self.target)
+        number = match[0].rpartition("[")[2][:-1] if match else ""
+        if number.isdecimal():  # a token, which may be part of a word
+            words = (word.text for word in self.words if int(number) in word.tokens)
+            return next((f" at “{word}”" for word in words), "")
+        return self.display_name(f"x{match[0]}").removeprefix("x") if match else ""
 
     def display_name(self, label: str) -> str:
         """The name of a target or of a prediction as people read it."""

@@ -20,6 +20,7 @@ HALF = 0.5  # share of the largest effect from which punctuation and short words
 SOME = 0.25  # the same of other words, if one alone is a reason
 LITTLE = 0.1  # the same of other words, if none alone is
 SHORT = 3  # letters of a short word, which is often a function word
+DECIDED = 0.5  # probability from which a model that gives several labels to a text gives one
 SURE = 1e-9  # probabilities closer to 0 or 1 have the same log odds
 
 PASSES = 16  # of a check

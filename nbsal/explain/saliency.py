@@ -99,10 +99,11 @@ class Saliency(Explanation):
 
         With `heads_off` the decision is compared with that without some heads.
         """
+        named = self.target if self.target in self.decided else self.prediction
         return Finding(
-            self.display_name(self.prediction),
+            self.display_name(named),
             self.display_name(self.target),
-            self.confidence,
+            self.decided.get(named, self.confidence),
             target_probability,
             self.contrary,
             self.scored_words(),
@@ -111,6 +112,8 @@ class Saliency(Explanation):
             self.special_share(),
             heads_off,
             self.check,
+            self.place,
+            tuple((label, value) for label, value in self.decided.items() if label != named),
         )
 
     def statement(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> Statement:

@@ -8,6 +8,7 @@ from nbsal.explain.finding import SINGLED_OUT, Candidate, Check, Outcome, State,
 from nbsal.render.headline import Phrase, change_words, confidence, in_row, name_in_sentence, phrases, plain
 
 LEANING = 0.6  # probability below which a decision is doubtful
+MOST_ALSO = 3  # other labels of a text that are named
 MOST = 0.5  # share of all absolute scores on special tokens above which the sentence is about the words alone
 NUMBERS = "no one two three four five six seven eight nine ten".split()
 NOT_CHECKED = "not checked"
@@ -31,7 +32,8 @@ class Finding:
 
     Probabilities are None where there are none. `contrary` says that something else than the prediction is explained;
     `about_target` is False for methods whose scores do not depend on the target; `parts` is 2 for a pair; `special` is
-    the share of the score on special tokens.
+    the share of the score on special tokens; `place` says of which words a tagger decides, and `also` has the other
+    labels that a text has, with their probabilities.
     """
 
     prediction: str
@@ -45,6 +47,8 @@ class Finding:
     special: float = 0.0
     heads_off: HeadsOff | None = None
     check: Check | None = None
+    place: str = ""
+    also: tuple[tuple[str, float], ...] = ()
 
     @property
     def name(self) -> str:
@@ -111,7 +115,19 @@ def _verdict(finding: Finding) -> list[Phrase]:
     if probability is None:
         return phrases(("class", finding.prediction), _explained_value(finding))
     leaning = "leaning " if probability < LEANING else ""
-    return phrases(leaning, ("class", finding.prediction), f", {confidence(probability)}")
+    return phrases(
+        leaning, ("class", finding.prediction), f"{finding.place}, {confidence(probability)}", _also(finding)
+    )
+
+
+def _also(finding: Finding) -> list[Phrase]:
+    """The other labels of the text."""
+    if not finding.also:
+        return []
+    best = sorted(finding.also, key=lambda pair: -pair[1])
+    names = [phrases(("class", label), f" ({confidence(value)})") for label, value in best[:MOST_ALSO]]
+    more = len(best) - len(names)
+    return phrases("; also ", in_row([*names, *([phrases(f"{more} more")] if more else [])]))
 
 
 def _explained_value(finding: Finding) -> str:

@@ -35,9 +35,13 @@ RECOMMENDED = {
         "Passes relevance through the attention heads you choose; use it with the heads view.",
     ),
 }
-# These take the first two places for models without an LM head.
+# These take the first places for models without an LM head.
 WITHOUT_LM_HEAD = {
-    "gradcam": ("Grad-CAM", "Evidence for the target in each position of one hidden layer. A good start."),
+    "gradxact": (
+        "Gradient × input",
+        "Effect of each word on the target, to first order. A good start; noisy on long texts.",
+    ),
+    "gradcam": ("Grad-CAM", "Evidence for the target in each position of one hidden layer. Positive scores only."),
     "transformer-attribution": (
         "Attention relevance",
         "Follows relevance and attention through all blocks to the words. Positive scores only.",
@@ -97,17 +101,26 @@ class Label:
 
 def describe(method: "Method", decodes: bool = True) -> Label:
     """How a method appears on screen, for a model with an LM head (`decodes`) or without one."""
-    first = RECOMMENDED if decodes else WITHOUT_LM_HEAD | RECOMMENDED
+    first = recommended(decodes)
     if method.name in first:
         return Label(*first[method.name], "recommended")
     summary = (inspect.getdoc(type(method)) or "").split("\n\n")[0].replace("\n", " ")
     return Label(label_of(method.name), summary, "published" if "@" in method.name else "more")
 
 
+def recommended(decodes: bool) -> dict[str, tuple[str, str]]:
+    """The methods to try first, in order, for a model with an LM head (`decodes`) or without one."""
+    return (
+        RECOMMENDED
+        if decodes
+        else WITHOUT_LM_HEAD | {name: texts for name, texts in RECOMMENDED.items() if name not in WITHOUT_LM_HEAD}
+    )
+
+
 def label_of(name: str) -> str:
     """The name of a method on screen; a name that is not in the catalogue stays as it is."""
     base, _, variant = name.partition("@")
-    label_by_name = {key: label for key, (label, _) in (RECOMMENDED | WITHOUT_LM_HEAD).items()} | LABELS
+    label_by_name = {key: label for key, (label, _) in (WITHOUT_LM_HEAD | RECOMMENDED).items()} | LABELS
     label = label_by_name.get(base, base)
     return f"{label} · {SUFFIXES.get(variant, variant)}" if variant else label
 

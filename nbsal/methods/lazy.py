@@ -10,6 +10,7 @@ from nbsal.support.lazy import LazyClass, LazyModule
 if TYPE_CHECKING:
     from nbsal.methods import catalogue as catalogue
     from nbsal.methods import crossing as crossing
+    from nbsal.methods import default as default
     from nbsal.methods.base import LayerMethod as LayerMethod
     from nbsal.methods.base import Method as Method
     from nbsal.methods.decoding import Decoded as Decoded
@@ -32,6 +33,7 @@ else:
     Subject = LazyClass("nbsal.model.subject", "Subject")
     catalogue = LazyModule("nbsal.methods.catalogue")
     crossing = LazyModule("nbsal.methods.crossing")
+    default = LazyModule("nbsal.methods.default")
     identity = LazyModule("nbsal.model.identity")
     targets = LazyModule("nbsal.model.targets")
     tokenize = LazyModule("nbsal.model.text.tokenize")

@@ -14,9 +14,10 @@ from nbsal.methods.base import Method, number, one_of, register, setting
 from nbsal.methods.cost import Cost
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
+from nbsal.passes.changed_gradients import ATTN_LRP, Gradients
 from nbsal.passes.lrp.mode import AttentionFilter, unfiltered
-from nbsal.passes.lrp.positions import Apart, position_tables
-from nbsal.passes.lrp.rules import ATTN_LRP, DEFAULT, Rules
+from nbsal.passes.positions import position_tables
+from nbsal.passes.lrp.rules import DEFAULT, Rules
 from nbsal.passes.stream import Block
 from nbsal.passes.trace import Trace
 from nbsal.support.errors import InputError, ModelError, UnknownName
@@ -76,40 +77,75 @@ class LRP(RelevanceMethod):
         return embedding
 
 
+@dataclass(frozen=True)
+class InputXGradient(RelevanceMethod):
+    """Relevance of the embedding at each position as its product with a changed gradient (see `Gradients`).
+
+    No sum is divided by, so float32 suffices: "mixed" is the precision of the model's own weights, or float64 on a copy
+    of a model in half precision.
+    """
+
+    shares_pass = True
+    linear = True
+
+    @property
+    def gradients(self) -> Gradients:
+        """How the gradients of the model are changed."""
+        return ATTN_LRP
+
+    def subject_for(self, subject: Subject) -> Subject:
+        plain = subject.merged
+        exact = self.dtype == "float64" or plain.dtype in (torch.bfloat16, torch.float16)
+        return (plain.double if exact else plain).changed(self.gradients)
+
+    def layers(self, depth: int) -> set[int]:
+        return {0}
+
+    def scores(self, trace: Trace) -> Tensor:
+        if not trace.streamed:
+            return (trace.hidden[0] * trace.hidden_grad[0]).sum(-1)
+        *_, scores = (
+            (block["hidden"] * block["hidden_grad"]).sum(-1) for block in trace.blocks("hidden", "hidden_grad")
+        )
+        return scores
+
+
 @register(
     "attn-lrp",
-    needs=set(),
+    needs={"hidden", "hidden_grad"},
     paper="Achtibat et al. 2024",
-    cost=Cost(2, relevance=1),
+    cost=Cost(1, backwards=1),
     promise={"signed", "about_target"},
 )
 @dataclass(frozen=True)
-class AttnLRP(LRP):
-    """Relevance of the embedding at each position under the rules of AttnLRP, which also propagate through softmax."""
+class AttnLRP(InputXGradient):
+    """Relevance of the embedding at each position under the rules of AttnLRP, which also propagate through softmax.
 
-    linear = True
-    rules = ATTN_LRP
+    Relevance begins with 1 at each explained logit, and sums to 1 less what biases and softmax absorb.
+    """
 
 
 @register(
     "pa-lrp",
     needs=set(),
     paper="Bakish et al. 2025",
-    cost=Cost(2, relevance=1),
+    cost=Cost(2, backwards=1),
     promise={"signed", "about_target"},
 )
 @dataclass(frozen=True)
-class PositionAwareLRP(AttnLRP):
+class PositionAwareLRP(InputXGradient):
     """Relevance of the token at each position under the rules of AttnLRP, apart from that of the position itself.
 
     The provenance says what went to the `positions`, and what neither has (`absorbed`: by biases, by softmax, by
-    rounding), as shares of the output. Where a token and its position nearly cancel, both get large shares of opposite
-    sign: on demo/reviews some are millions of times the output, and the scores rank words no better than random ones.
+    rounding), as shares of the output.
     """
 
+    shares_pass = False
     per_end = False
     by_block = False
-    rules = replace(ATTN_LRP, positions=True)
+
+    def layers(self, depth: int) -> set[int]:
+        return set()
 
     def resolve(self, subject: Subject) -> Self:
         if not position_tables(subject.model):
@@ -118,29 +154,24 @@ class PositionAwareLRP(AttnLRP):
         return super().resolve(subject)
 
     def scores(self, trace: Trace) -> Tensor:
-        return self._apart(trace).tokens
+        return trace.apart().tokens
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
-        apart = self._apart(trace)
+        apart = trace.apart()
         absorbed = apart.output - apart.tokens.sum(1) - apart.positions
         pairs = zip(super().notes(trace), apart.positions.tolist(), absorbed.tolist(), strict=True)
         return [note | {"positions": share, "absorbed": rest} for note, share, rest in pairs]
 
-    def _apart(self, trace: Trace) -> Apart:
-        apart = trace.relevance_maps(self.rules).apart
-        assert apart is not None, "the rules tell tokens and positions apart"
-        return apart
-
 
 @register(
     "gim",
-    needs={"hidden"},
+    needs={"hidden", "hidden_grad"},
     paper="Edin et al. 2025",
-    cost=Cost(2, relevance=1),
+    cost=Cost(1, backwards=1),
     promise={"signed", "about_target"},
 )
 @dataclass(frozen=True)
-class GIM(RelevanceMethod):
+class GIM(InputXGradient):
     """Gradient times embedding, with a gradient that is changed at softmax, products and norms.
 
     Where attention is sure of a key, the gradient of softmax is close to 0; that of a softmax with a raised
@@ -148,17 +179,11 @@ class GIM(RelevanceMethod):
     scores do not sum to the output, and a position that attention ignores altogether may have a score.
     """
 
-    linear = True
-
     temperature: float = setting(2.0, number("more than 0", lambda x: x > 0))
 
-    def layers(self, depth: int) -> set[int]:
-        return set(range(depth))
-
-    def scores(self, trace: Trace) -> Tensor:
-        rules = Rules(temperature=self.temperature)
-        *_, scores = ((b["hidden"] * b["relevance"]).sum(-1) for b in trace.blocks("hidden", "relevance", rules=rules))
-        return scores
+    @property
+    def gradients(self) -> Gradients:
+        return Gradients(temperature=self.temperature)
 
 
 @register(
@@ -201,21 +226,18 @@ class TransformerAttribution(RelevanceMethod):
 
     def blocks(self, trace: Trace) -> Iterator[Block]:
         """What the method reads of every block, from the last to the first."""
-        parts = ("attention_grad", "relevance", "attention_relevance")
+        parts = ("relevance", "mean_relevance_evidence")
         return trace.blocks(*parts, rules=self.rules, attention_filter=self.attention_filter(trace))
-
-    def evidence(self, block: Block) -> Tensor:
-        """The evidence for the target in a block, [batch, query, key]."""
-        return (block["attention_grad"] * block["attention_relevance"]).relu_().mean(1)
 
     def maps(self, trace: Trace) -> list[Tensor]:
         """One map per block, [batch, query, key]: the identity plus the evidence for the target."""
-        return [identity(evidence := self.evidence(block)) + evidence for block in self.blocks(trace)][::-1]
+        evidence = [block["mean_relevance_evidence"] for block in self.blocks(trace)][::-1]
+        return [identity(each) + each for each in evidence]
 
     def scores(self, trace: Trace) -> Tensor:
         rows = deciding_positions(trace).sum(1, keepdim=True)
         for block in islice(self.blocks(trace), trace.subject.depth - self.start_layer):
-            rows = rows + rows @ self.evidence(block).to(rows)
+            rows = rows + rows @ block["mean_relevance_evidence"].to(rows)
         return rows[:, 0]
 
 

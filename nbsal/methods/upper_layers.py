@@ -44,9 +44,11 @@ class UpperLayers:
 
     def values(self, states: Tensor, texts: Tensor) -> Tensor:
         """The target value for each entry of `states`, [entry, position, width]; `texts` says which text each is of."""
-        if len(states) > 1 and self.trace.subject.unbatchable:
-            return torch.cat([self.values(states[i : i + 1], texts[i : i + 1]) for i in range(len(states))])
         subject = self.trace.subject
+        # A trace of a model that cannot mask padding holds one text, whose copies need none. Without a padding id, a
+        # classifier reads one entry at a time.
+        if len(states) > 1 and subject.unbatchable and getattr(subject.model.config, "pad_token_id", None) is None:
+            return torch.cat([self.values(states[i : i + 1], texts[i : i + 1]) for i in range(len(states))])
         inputs = {name: rows[texts] for name, rows in self.inputs.items()}
         with replace_states(subject, self.layer, states, inputs["input_ids"].shape[1]):
             logits = subject.logits(inputs)

@@ -1,18 +1,25 @@
 """Which methods cannot explain a model: refused by name before any work is done."""
 
+from collections.abc import Collection
 from typing import Any
 
+import torch
+
+from nbsal.model import sides
 from nbsal.model.loading.black_box import FAMILIES, BlackBox
 from nbsal.model.loading.composite import Composite, transformer_of
 from nbsal.model.loading.copies import can_dequantise, quantization
+from nbsal.model.running import architecture, restore
+from nbsal.model.running.layers import run_model
 from nbsal.model.subject import Subject
 from nbsal.support.errors import ModelError
 
+DIFFERENTIATE = ("gradient", "decoding")  # families whose methods all read gradients
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # names of their number in configurations
 
 
-def check_method(subject: Subject, name: str, family: str) -> None:
-    """Refuse a method that cannot follow the model of a subject."""
+def check_method(subject: Subject, name: str, family: str, needs: Collection[str]) -> None:
+    """Refuse a method that cannot follow the model of a subject; `needs` are the parts of a trace that it reads."""
     model = subject.model
     if isinstance(model, BlackBox):
         if family not in FAMILIES:
@@ -24,6 +31,8 @@ def check_method(subject: Subject, name: str, family: str) -> None:
         return
     if family == "relevance":
         _check_relevance(subject, name)
+    if family in DIFFERENTIATE or any(need.endswith("_grad") for need in needs):
+        _check_gradients(subject, name)
     reads_attention = family in ("attention", "relevance")
     if reads_attention and not subject.heads:
         message = f"{subject.name} has no attention, which {name} reads. Use a gradient method or occlusion."
@@ -52,13 +61,36 @@ def _check_relevance(subject: Subject, name: str) -> None:
         raise ModelError(message, part="experts")
 
 
+def _check_gradients(subject: Subject, name: str) -> None:
+    """Refuse a quantised model that passes no gradients on, such as one that also quantises what its layers read."""
+    if not (method := quantization(subject.model)) or subject.task == sides.REPLY:
+        return
+    encoded = subject.encode_ids([subject.model.config.vocab_size - 1, 0, 1])
+
+    def passes_gradients() -> bool:
+        with torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
+            logits, layers = run_model(subject, subject.inputs(encoded))
+            if not logits.requires_grad:
+                return False
+            gradients = torch.autograd.grad(logits.square().sum(), layers.parts(0), allow_unused=True)
+        return any(gradient is not None for gradient in gradients)
+
+    if not restore.exclusively(subject.model, passes_gradients):
+        message = (
+            f"{name} reads gradients, and {subject.name} is quantised ({method}) so that none pass its layers. Use a "
+            "perturbation method such as occlusion, lime or shapley, or rollout, or load the model unquantised."
+        )
+        raise ModelError(message, part="gradients")
+
+
 def check_plain_weights(subject: Subject, name: str) -> None:
     """Refuse models with quantised weights, of which no copy has plain ones."""
     if (method := quantization(subject.model)) and not can_dequantise(subject.model):
         message = (
             f"{subject.name} is quantised ({method}) and cannot be copied with plain weights. Load it unquantised for "
+            f"{name}, or use a perturbation method such as occlusion."
         )
-        raise ModelError(f"{message}{name}.", part="quantization")
+        raise ModelError(message, part="quantization")
 
 
 def check_quantization(model: Any) -> None:

@@ -2,8 +2,9 @@
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -24,6 +25,16 @@ from nbsal.model.text.tokenize import TextEncoder
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.errors import LanguageHeadError
 from nbsal.support.validation import Text, checked
+
+
+class ChangedGradients(Protocol):
+    """How the gradients of a model's passes are changed; a call makes the copy of a subject that has them."""
+
+    def __call__(self, subject: "Subject") -> "Subject": ...
+    @property
+    def reads_weights(self) -> bool: ...
+    def running(self, model: Any) -> AbstractContextManager[None]: ...
+    def start(self, logits: Tensor) -> Tensor: ...
 
 
 @checked
@@ -64,6 +75,7 @@ class Subject:
         self._positions_from_zero = False  # pass position ids that start at 0
         self.dequantised = False  # a copy with the weights that those of few bits stand for
         self._computes_in_float64 = False  # though most of its weights are those of the original
+        self.gradients: ChangedGradients | None = None  # of its passes, in place of the model's own
         self.multiplies_in_float32 = False  # where relevance distributes itself over positive contributions
         # For each function that makes a copy: the version of the model that it was made from, and the copy.
         self._copies: dict[Callable[[Subject], Subject], tuple[Any, Subject]] = {}
@@ -295,17 +307,25 @@ class Subject:
             arrays["position_ids"] = np.broadcast_to(np.arange(encoded.longest), encoded.input_ids.shape).copy()
         return {name: torch.as_tensor(array, device=self.device) for name, array in arrays.items()}
 
+    def changed(self, gradients: "ChangedGradients") -> "Subject":
+        """A copy of this subject, of the same model, that runs it with changed gradients."""
+        return self._copied(gradients)
+
     def logits(self, inputs: dict[str, Any]) -> Tensor:
         """Run the model: [batch, label]; for spans [batch, position, 2]; else [batch, position, label or token]."""
         architecture.check_device(self.model)  # the user may have moved or converted it
         options = {"return_dict": True, "output_hidden_states": False, "output_attentions": False}
         if self.causal or self.task == sides.REPLY:
             options["use_cache"] = False
-        with architecture.precision_errors(self.model):
+        with self.running(), architecture.precision_errors(self.model):
             output = self.model(**inputs, **options)
-        if self.task == "span":
-            return torch.stack((output.start_logits, output.end_logits), -1)
-        return output.logits  # type: ignore[no-any-return]
+        span = self.task == "span"
+        logits: Tensor = torch.stack((output.start_logits, output.end_logits), -1) if span else output.logits
+        return logits if self.gradients is None else self.gradients.start(logits)
+
+    def running(self) -> AbstractContextManager[None]:
+        """What the model, or a part of it, runs in, so that it has the gradients of this subject."""
+        return nullcontext() if self.gradients is None else self.gradients.running(self.model)
 
     def pooled_positions(self, encoded: Encoded) -> list[int | None]:
         """The position each text's prediction is read from; None if there is more than one."""

@@ -18,11 +18,12 @@ from nbsal.model.running import architecture, attention_maps, batching, memory, 
 from nbsal.model.running.attention_maps import LatestAttention
 from nbsal.model.running.block_calls import BlockCall, drop_graphs, record_calls
 from nbsal.model.running.finite import check_finite
-from nbsal.model.running.fused_attention import FusedAttention, FusedRecorder
+from nbsal.model.running.fused_attention import FusedAttention, FusedRecorder, Mixer
 from nbsal.model.running.layout import check_count, check_layout, unpad
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
 from nbsal.model.text.tokens import Encoded
+from nbsal.passes.attention_flow import Cut, flow
 from nbsal.passes.lrp import mode
 from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMode
 from nbsal.passes.lrp.rules import Rules
@@ -37,9 +38,15 @@ SUMMARIES: dict[str, tuple[tuple[str, ...], Callable[..., Tensor]]] = {
     "mean_attention": (("attention",), lambda attention: attention.mean(1)),
     "mean_gradient": (("attention_grad",), lambda grad: grad.mean(1)),
     "mean_evidence": (("attention", "attention_grad"), lambda attention, grad: (grad * attention).relu_().mean(1)),
+    "mean_relevance_evidence": (
+        ("attention_grad", "attention_relevance"),
+        lambda grad, relevance: (grad * relevance).relu_().mean(1),
+    ),
 }
 WITHOUT_MAPS = {"hidden", "hidden_grad", *SUMMARIES}
-FROM_FUSED = {*WITHOUT_MAPS, "attention"}  # what fused attention leaves enough of to compute
+# What fused attention leaves enough of to compute, without relevance and with it.
+FROM_FUSED = {"hidden", "hidden_grad", "attention", "mean_attention", "mean_gradient", "mean_evidence"}
+FROM_FLOW = {"hidden", "hidden_grad", "relevance", "mean_relevance_evidence"}
 
 GRAPHS = 2**30  # bytes that the graphs of all blocks may take
 
@@ -69,7 +76,8 @@ def rows_of_map(block: Block, queries: Tensor | None) -> Block:
     >>> rows_of_map({"attention": torch.eye(3)[None, None]}, torch.tensor([2]))
     {'attention': tensor([[[[0., 0., 1.]]]])}
     """
-    return {} if queries is None else {"attention": block["attention"][:, :, queries]}
+    rows = queries is not None and "attention" in block
+    return {"attention": block["attention"][:, :, queries]} if rows else {}
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,7 @@ class Stream:
     rules: Rules | None  # None: no relevance
     calls: list[BlockCall]
     fused: list[FusedAttention]  # of every block, or none if their maps cannot be computed of them
+    mixed: list[Tensor]  # what the attention of every block mixes, or none if relevance needs its maps whole
     last: Tensor
     logits: Tensor
 
@@ -126,6 +135,8 @@ class Stream:
         """The values of a block; `gradient` and `relevance` are those at its output."""
         if self.fused and FROM_FUSED.issuperset(parts):
             return self._summarise(index, gradient, parts, queries)
+        if self.mixed and relevance is not None and FROM_FLOW.issuperset(parts):
+            return self._run_cut(index, gradient, relevance, attention_filter)
         block = self._run_again(index, gradient, relevance, recorded_parts(parts), attention_filter)
         block |= summaries(block, parts) | rows_of_map(block, queries)
         for part in recorded_parts(parts).difference(parts, WITHOUT_MAPS):
@@ -160,9 +171,41 @@ class Stream:
         if call.outputs:
             return call.hidden, self.fused[index], call.outputs.pop()
         hidden, recorder = call.hidden.detach().requires_grad_(), FusedRecorder()
-        with _running(self.subject, attention_maps.with_own_attention(self.subject.model, recorder), None):
+        own = attention_maps.with_own_attention(self.subject.model, recorder)
+        with _running(self.subject, own, None), self.subject.running():
             output = call.run(hidden)
         return hidden, recorder.calls[0], output
+
+    def _run_cut(
+        self, index: int, gradient: Tensor | None, relevance: Tensor, attention_filter: AttentionFilter
+    ) -> Block:
+        """Run a block again with its attention cut out, which gradients and relevance cross a few queries at a time."""
+        call, cut = self.calls[index], Cut(self.mixed[index])
+        hidden = call.hidden.detach().requires_grad_()
+        with _running(self.subject, nullcontext(), self.rules) as relevance_mode:
+            assert relevance_mode is not None and self.rules is not None, "relevance has rules"
+            relevance_mode.fused = cut
+            relevance_mode.start(hidden)
+            output = call.run(hidden)
+        check_count("attention maps", len(cut.calls), 1, self.subject)
+        (attention,), proxy = cut.calls, _proxy(hidden)
+        # What reaches the input beside attention, and at what attention has mixed.
+        arriving, beside = _gradients(_proxy(output), [_proxy(attention.mixed), proxy], relevance, retain_graph=True)
+        slope = beside_grad = None
+        if gradient is not None:
+            slope, beside_grad = _gradients(output, [attention.mixed, hidden], gradient, retain_graph=True)
+        precision = torch.float32 if self.subject.multiplies_in_float32 else hidden.dtype
+        flown = flow(attention, arriving, slope, partial(attention_filter, index), self.rules, precision)
+        through = zip(cut.proxies, flown.relevance, strict=True)
+        # One head of keys may serve several of queries, which have copies of it.
+        relevance_in = [part.reshape(*each.shape[:2], -1, *each.shape[2:]).sum(2) for each, part in through]
+        block = {"hidden": hidden.detach(), "relevance": beside + _from_several(cut.proxies, proxy, relevance_in)}
+        if beside_grad is not None and flown.evidence is not None:
+            read = [attention.query, attention.key, attention.value]
+            block["hidden_grad"] = beside_grad + _from_several(read, hidden, flown.gradients)
+            block["mean_relevance_evidence"] = flown.evidence
+        check_finite(*block.values())
+        return block
 
     def _run_again(
         self,
@@ -183,7 +226,8 @@ class Stream:
                 relevance_mode.softmaxes = index
                 relevance_mode.attention_filter = attention_filter
                 relevance_mode.stores_maps = "attention_relevance" in parts
-            output = call.run(hidden)
+            with self.subject.running():
+                output = call.run(hidden)
         check_count("attention maps", attention.count, 1, self.subject)
         weights = attention.take()
         check_layout("attention maps", [(len(weights), *weights.shape[2:])], self.encoded, self.subject)
@@ -208,7 +252,9 @@ def open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradien
     return restore.exclusively(subject.model, lambda: _open_stream(subject, encoded, rules, gradients))
 
 
-def _open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradients: bool) -> Stream:
+def _open_stream(
+    subject: Subject, encoded: Encoded, rules: Rules | None, gradients: bool, whole_maps: bool = False
+) -> Stream:
     leaves: list[Tensor] = []
 
     def start_graph(last: Tensor) -> Tensor:
@@ -217,13 +263,15 @@ def _open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradie
             relevance_mode.start(leaves[0])
         return leaves[0]
 
-    # Fused attention rounds otherwise, which relevance may amplify a million times, and it is NaN in a window that
-    # has nothing but padding.
-    fused = rules is None and all(len(row) == encoded.longest for row in encoded)
-    run_attention = attention_maps.with_eager_masks if fused else attention_maps.with_mode
+    # PyTorch's fused attention rounds otherwise, which relevance may amplify a million times, and it is NaN in a window
+    # that has nothing but padding.
+    reads_weights = rules is not None or (subject.gradients is not None and subject.gradients.reads_weights)
+    fused = not reads_weights and all(len(row) == encoded.longest for row in encoded)
     shows_no_maps = transformer_of(subject.model).config._attn_implementation == attention_maps.FUSED
+    mixes = rules is not None and not rules.mask and shows_no_maps and not whole_maps
+    run_attention = attention_maps.with_eager_masks if fused or mixes else attention_maps.with_mode
     keep_graphs = fused and shows_no_maps and gradients and _graphs_fit(subject, encoded)
-    recorder = FusedRecorder(gradients=keep_graphs)
+    recorder = Mixer() if mixes else FusedRecorder(gradients=keep_graphs)
     with (
         _running(subject, run_attention(subject.model, recorder), rules) as relevance_mode,
         record_calls(subject.model, subject.depth, start_graph, keep_graphs) as calls,
@@ -231,12 +279,16 @@ def _open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradie
         logits = subject.logits(subject.inputs(encoded))
     check_count("hidden states", len(calls), subject.depth, subject)
     check_layout("hidden states", [leaves[0].shape[:2]], encoded, subject)
-    complete = recorder.readable and len(recorder.calls) == len(calls)
-    maps = recorder.calls if complete else []
+    complete = recorder.readable and len(recorder.shapes) == len(calls)
+    if mixes and not complete:
+        return _open_stream(subject, encoded, rules, gradients, whole_maps=True)
     if not complete:
         drop_graphs(calls)
-    check_layout("attention maps", [(each.map_shape[0], *each.map_shape[2:]) for each in maps], encoded, subject)
-    return Stream(subject, encoded, rules, calls, maps, leaves[0], logits)
+    elif recorder.shapes:
+        check_layout("attention maps", [(shape[0], *shape[2:]) for shape in recorder.shapes], encoded, subject)
+    maps = recorder.calls if complete and isinstance(recorder, FusedRecorder) else []
+    mixed = recorder.mixed if isinstance(recorder, Mixer) else []
+    return Stream(subject, encoded, rules, calls, maps, mixed, leaves[0], logits)
 
 
 def _graphs_fit(subject: Subject, encoded: Encoded) -> bool:
@@ -269,6 +321,13 @@ def _head_gradient(decisions: Sequence[Decision], encoded: Encoded, logits: Tens
     values = torch.stack([decision.target.value(row_logits) for decision, row_logits in pairs])
     (gradient,) = _gradients(values, [last], torch.ones_like(values), retain_graph=True)
     return gradient
+
+
+def _from_several(outputs: Sequence[Tensor], hidden: Tensor, arriving: Sequence[Tensor]) -> Tensor:
+    """The gradient, or on proxies the relevance, that reaches an input from several outputs."""
+    same = [each.to(output) for each, output in zip(arriving, outputs, strict=True)]
+    (result,) = torch.autograd.grad(outputs, [hidden], same)
+    return result
 
 
 def _proxy(tensor: Tensor) -> Tensor:

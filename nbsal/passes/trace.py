@@ -24,10 +24,11 @@ from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
 from nbsal.model.targets import decide
 from nbsal.model.text.tokens import Encoded
+from nbsal.passes import positions
 from nbsal.passes.lrp import mode
 from nbsal.passes.lrp.graph import RelevanceGraph
 from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfiltered
-from nbsal.passes.lrp.positions import Apart
+from nbsal.passes.positions import Apart
 from nbsal.passes.lrp.rules import DEFAULT, Rules
 from nbsal.passes.stream import Block, Stream, open_stream, recorded_parts, rows_of_map, summaries
 from nbsal.support.errors import ModelError, UnknownName
@@ -70,7 +71,7 @@ class Trace:
     attention: dict[int, Tensor] = field(default_factory=dict)  # block -> [batch, head, query, key]
     attention_grad: dict[int, Tensor] = field(default_factory=dict)
     relevance_graph: RelevanceGraph | None = None  # of the same forward pass, under the default rules
-    graphs: dict[Rules, RelevanceGraph] | None = None  # of later forward passes under other rules, if they are kept
+    graphs: dict[Any, Any] | None = None  # of later forward passes under other rules, if they are kept
     streamed: bool = False  # whether attention, its gradients and relevance are left to `blocks`
     meter: Meter = field(default_factory=lambda: Meter(None))  # progress and cancellation of long methods
     cache: dict[Any, Any] = field(default_factory=dict)  # results that methods share
@@ -132,11 +133,12 @@ class Trace:
 
     def _whole_blocks(self, parts: Collection[str], rules: Rules, attention_filter: AttentionFilter) -> Iterator[Block]:
         """The values of every block from what was recorded."""
-        values = {name: getattr(self, name) for name in recorded_parts(parts) if "relevance" not in name}
+        names = recorded_parts(parts)
+        values = {name: getattr(self, name) for name in names if "relevance" not in name}
         if "relevance" in parts:
             maps = self.relevance_maps(rules, attention_filter)
             tables = {"relevance": maps.hidden, "attention_relevance": maps.attention}
-            values |= {name: table for name, table in tables.items() if name in parts}
+            values |= {name: table for name, table in tables.items() if name in names}
         for block in reversed(range(self.subject.depth)):
             recorded = {name: tensors[block] for name, tensors in values.items()}
             yield recorded | summaries(recorded, parts)
@@ -144,6 +146,11 @@ class Trace:
     def relevance_maps(self, rules: Rules = DEFAULT, attention_filter: AttentionFilter = unfiltered) -> RelevanceMaps:
         """Relevance at every layer and in every attention map; computed once per rules and filter."""
         return self.cached((rules, attention_filter), lambda: propagate(self, rules, attention_filter))
+
+    def apart(self) -> Apart:
+        """Relevance of tokens and of positions, told apart, if the gradients of the subject are relevance."""
+        graphs = {} if self.graphs is None else self.graphs
+        return self.cached("apart", lambda: positions.apart(self.subject, self.encoded, self.decisions, graphs))
 
     def cached(self, key: Any, compute: Callable[[], T]) -> T:
         """The cached result of `compute`, which runs outside any inference mode of the caller."""
@@ -304,11 +311,9 @@ def _propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) ->
         values = [decision.target.value(row_logits) for decision, row_logits in pairs]
         spread = trace.lengths() if rules.spread and subject.task == "span" else None
         tensors = [part for parts in graph.layers for part in parts]
-        tensors += [*graph.mode.tokens, *graph.mode.positions, graph.logits] if rules.positions else []
         relevance = iter(_backward(torch.stack(values).sum(), tensors, spread))
     hidden = {layer: join([next(relevance) for _ in parts]) for layer, parts in enumerate(graph.layers)}
-    apart = Apart.of(list(relevance), len(graph.mode.tokens)) if rules.positions else None
-    return RelevanceMaps(hidden, graph.mode.attention_maps, apart)
+    return RelevanceMaps(hidden, graph.mode.attention_maps)
 
 
 def _rerun(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:

@@ -17,7 +17,7 @@ from nbsal.answers.judgement import Judgement
 from nbsal.answers.lazy import Hiding
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
 from nbsal.explain.lazy import Explainer
-from nbsal.methods.lazy import Subject
+from nbsal.methods.lazy import Subject, default
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.progress import Progress
 from nbsal.widgets import answer_parts as parts
@@ -121,12 +121,13 @@ class Answers(Shading, MethodTraits, View):
         self._answers, self._hidings, self._spans, self._followed = (LastValue() for _ in range(4))
         self._evidence, self._checked, self._struck = LastValue(), LastValue(), LastValue()
         self._curves, self._rewrites = LastValue(), LastValue()
-        self._opens = not settings.get("selection")
+        self._opens = "selection" not in settings
         super().__init__(source, **{name: value for name, value in settings.items() if name in traits})
 
     def as_explainer(self, source: Any) -> Explainer:
         if isinstance(source, Subject):
-            return Explainer(source, "gae" if self._own_method is None else self._own_method)
+            own = self._own_method
+            return Explainer(source, default.default_method(source, replies=True) if own is None else own)
         explainer = super().as_explainer(source)
         return explainer if self._own_method is None else Explainer(explainer.subject, self._own_method)
 

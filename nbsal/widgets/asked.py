@@ -36,7 +36,8 @@ class Asked:
     def from_answer(cls, answer: Answer) -> "Asked":
         """What was asked for an answer, as far as the answer knows."""
         provenance = answer.provenance
-        generate, unit = provenance.get("generate", {}), provenance.get("unit", "sentence")
+        generate = {**provenance.get("generate", {}), **provenance.get("template settings", {})}
+        unit = provenance.get("unit", "sentence")
         unit = [part.span for part in answer.units] if unit == "spans" else unit
         asked, documents = _request(answer.reading.prompt.sources)
         return cls(asked, None, documents, None, None, provenance.get("seed"), unit, None, generate)

@@ -146,9 +146,9 @@ class View(ExportedWidget):
         return {}
 
     def as_explainer(self, source: Any) -> Explainer:
-        """The explainer of the view; a Subject is explained by decoding if it has an LM head, else by gradcam."""
+        """The explainer of the view; a Subject is explained by the default method."""
         if isinstance(source, Subject):
-            return Explainer(source, "decoded-gradcam" if source.decodes else "gradcam")
+            return Explainer(source)
         if not isinstance(source, Explainer):
             kinds = ["an Explainer", "a Subject", *(f"a {kind.__name__}" for kind in self.accepts)]
             choice = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
@@ -223,7 +223,7 @@ class View(ExportedWidget):
                 raise self._failure
         return self
 
-    def on_select(self, callback: Callable[["pandas.DataFrame"], object], remove: bool = False) -> None:
+    def on_select(self, callback: Callable[[Any], object], remove: bool = False) -> None:
         """Call `callback(self.selected())` whenever the selection changes; `remove` stops that."""
         self._callbacks.pop(callback, None) if remove else self._callbacks.setdefault(callback)
 

@@ -78,7 +78,7 @@ def offered_methods(explainer: Explainer, layer_methods_only: bool = False) -> l
     subject, current = explainer.subject, explainer.method
     offered = (catalogue.every_method() | {current.name: current}).values()
     methods = [method_choice(method, subject, layer_methods_only) for method in offered]
-    order = {name: place for place, name in enumerate([*labels.WITHOUT_LM_HEAD, *labels.RECOMMENDED])}
+    order = {name: place for place, name in enumerate(labels.recommended(subject.decodes))}
     methods.sort(key=lambda choice: (bool(choice["unavailable"]), order.get(choice["name"], len(order))))
     return methods
 

@@ -12,6 +12,7 @@ from nbsal.widgets import live_page
 
 STATIC = Path(__file__).parent / "static"
 _UNSEEN = "position:absolute;clip-path:inset(50%);margin:0"  # but read aloud
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # of cells that spreadsheets run
 _INTERNAL = {"_esm", "_css", "layout", "tabbable", "tooltip"}  # synced traits that a page does not need
 
 
@@ -67,6 +68,15 @@ def literal(value: Any) -> str:
     """A value as JavaScript for a script element; no text in the value can end the element."""
     code = json.dumps(value, ensure_ascii=False, default=_bytes)
     return code.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def escape_formula(value: Any) -> Any:
+    """A cell of a table, with an apostrophe before a text that spreadsheets would run.
+
+    >>> escape_formula("=1+1"), escape_formula("joy"), escape_formula(-1.0)
+    ("'=1+1", 'joy', -1.0)
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
 
 
 def iframe(document: str) -> str:

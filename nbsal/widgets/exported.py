@@ -60,6 +60,18 @@ class ExportedWidget(CheckedWidget):
         """The table that the page saves: what it shows."""
         return self.to_frame()
 
+    def to_csv(self, escape_formulas: bool = True) -> str:
+        """The table on display as CSV.
+
+        A text that a spreadsheet would run as a formula, since it begins with =, +, -, @ or a control character, has an
+        apostrophe before it. Programs that want the exact text set `escape_formulas=False`.
+        """
+        self._require_result()
+        frame = self.shown_frame()
+        if escape_formulas:
+            frame = frame.map(export.escape_formula).rename(columns=export.escape_formula)
+        return frame.to_csv(index=False)
+
     def to_html(self, path: str | Path | None = None, interactive: bool = False, live: bool = False) -> str:
         """A complete HTML page without scripts, or an `interactive` one that needs neither Python nor a network.
 
@@ -102,7 +114,7 @@ class ExportedWidget(CheckedWidget):
         exports: dict[str, tuple[str, Callable[[], str | bytes]]] = {
             "html": ("text/html", lambda: self.to_html(interactive=True)),
             "png": ("image/png", self.to_png),
-            "csv": ("text/csv", lambda: self.shown_frame().to_csv(index=False)),
+            "csv": ("text/csv", self.to_csv),
         }
         if not isinstance(kind, str) or kind not in exports:
             raise UnknownName("kind", kind, exports)

@@ -34,6 +34,7 @@ from nbsal.widgets.game_words import (
 from nbsal.widgets.highlight import scored_text, text_html
 from nbsal.widgets.last_value import LastValue
 from nbsal.widgets.token_games import (
+    MAX_STEPS,
     RANDOM_NAME,
     RANDOM_ORDERS,
     GameCurve,
@@ -83,15 +84,21 @@ class GameView(CachedView):
 class GamePart(Part):
     """Both games on a text as a part of a view; the method's curves are shown before those of random orders."""
 
+    def most_steps(self, words: int) -> int:
+        """How many steps the curves of a text of so many words have at most."""
+        return MAX_STEPS
+
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._masked_model = LastValue()
 
     def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> Any:
         masked_model = self._masked_model.get(inputs["text"], lambda: MaskedModel(self._subject))
-        meter = job.meter(coalition_count(len(units(saliency.row))))
+        size = len(units(saliency.row))
+        most_steps = self.most_steps(size)
+        meter = job.meter(coalition_count(size, most_steps))
         meter.check()
-        results = play_games(saliency, masked_model, inputs["target"], meter)
+        results = play_games(saliency, masked_model, inputs["target"], meter, most_steps)
         job.show(next(results))
         return next(results)
 

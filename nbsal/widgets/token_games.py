@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import pandas
 
 MAX_STEPS = 40  # of a curve; in a longer text a step is several words
-RANDOM_ORDERS = 10
-RANDOM_STEPS = 10  # of the curve of each random order
+RANDOM_STEPS = 5  # of the curve of each random order
+RANDOM_ORDERS = 10  # five, and the same backwards: hiding the first words of one is revealing the last of the other
 RANDOM_NAME = "random order"
 
 Units = Sequence[Sequence[int]]  # the tokens of each word
@@ -115,21 +115,22 @@ class TokenGames:
         return pandas.DataFrame(rows, columns=["game", "order", "fraction", self.labels[self.label], "low", "high"])
 
 
-def play_games(saliency: Saliency, masked_model: MaskedModel, target: Any, meter: Meter) -> Iterator[TokenGames]:
+def play_games(
+    saliency: Saliency, masked_model: MaskedModel, target: Any, meter: Meter, most_steps: int = MAX_STEPS
+) -> Iterator[TokenGames]:
     """Play both games in the order of a saliency, then also in random orders: yields a result after each of the two."""
     subject, row = masked_model.subject, saliency.row
     if len(row) > subject.max_length:
         raise InputError(TOO_LONG, argument="text", value=row.text)
     order = word_order(saliency)
     size = len(order)
-    steps = _spread(size, MAX_STEPS)
+    steps = _spread(size, most_steps)
     labels, outcomes = _play(masked_model, row, target, [order], steps, meter)
     label = labels.index(saliency.target) if saliency.target in labels else int(outcomes["hiding"][0, 0].argmax())
     games = TokenGames(saliency, order, labels, label, steps, {game: values[0] for game, values in outcomes.items()})
     yield games
-    words = units(row)
-    orders = [[words[i] for i in np.random.default_rng(seed).permutation(size)] for seed in range(RANDOM_ORDERS)]
     steps = _spread(size, RANDOM_STEPS)
+    orders = _random_orders(units(row))
     _, outcomes = _play(masked_model, row, target, orders, steps, meter)
     yield replace(games, random=RandomGames(steps, outcomes))
 
@@ -150,9 +151,15 @@ def word_order(saliency: Saliency) -> list[list[int]]:
     return sorted(units(saliency.row), key=key)
 
 
-def coalition_count(size: int) -> int:
-    """How many coalitions `play_games` evaluates for a text of so many words."""
-    return 2 * (len(_spread(size, MAX_STEPS)) + RANDOM_ORDERS * len(_spread(size, RANDOM_STEPS)))
+def coalition_count(size: int, most_steps: int = MAX_STEPS) -> int:
+    """How many coalitions `play_games` looks at for a text of so many words."""
+    return 2 * (len(_spread(size, most_steps)) + RANDOM_ORDERS * len(_spread(size, RANDOM_STEPS)))
+
+
+def _random_orders(words: Units) -> list[Units]:
+    """Random orders and their reverses, whose coalitions are the same with the games exchanged: half the passes."""
+    shuffles = (np.random.default_rng(seed).permutation(len(words)) for seed in range(RANDOM_ORDERS // 2))
+    return [[words[i] for i in order] for shuffle in shuffles for order in (shuffle, shuffle[::-1])]
 
 
 def _play(

@@ -19,13 +19,18 @@ from nbsal.widgets.games import GamePart, GameView, chart_html, chart_of, chart_
 from nbsal.widgets.head_parts import masks_heads
 from nbsal.widgets.heads import HeadView, heads_png
 from nbsal.widgets.layers import LayersPart, heatmap_png, layers_html
-from nbsal.widgets.token_games import TokenGames
+from nbsal.widgets.token_games import MAX_STEPS, TokenGames
 
 PANELS = {"layers": ("layers",), "games": ("game",), "heads": ("attention",)}  # and the parts they show
 
+STEP_WORDS, LEAST_STEPS = 1600, 8  # a step reads the text again: so many words in all, and at least so many steps
+
 
 class HidingPart(GamePart):
-    """The games, or the reason why there are none."""
+    """The games, or the reason why there are none; long texts have fewer steps than in Games: other panels wait."""
+
+    def most_steps(self, words: int) -> int:
+        return min(max(STEP_WORDS // max(words, 1), LEAST_STEPS), MAX_STEPS)
 
     def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> TokenGames | str:
         return TOO_LONG if len(saliency.row) > self._subject.max_length else super().compute(saliency, inputs, job)

@@ -5,8 +5,9 @@ import random
 import pytest
 
 import nbsal
-from nbsal.answers import chat, prompts, reading
+from nbsal.answers import chat, hiding, prompts, reading
 from nbsal.answers.sources import parse_documents, parse_messages
+from nbsal.support.errors import UnknownName
 from tests import zoo
 from tests.answers import writers
 from tests.cases import cases
@@ -227,3 +228,25 @@ def test_a_template_that_writes_the_time_is_rendered_again():
     assert text == "1: joy" and places == [chat.Place((3, 6), 0)]
     times = iter(range(9))
     assert chat.locate(lambda texts: f"{next(times)}: {texts[0]}", ["joy"])[1] == [chat.Place((0, 0), None)]
+
+
+def test_settings_of_a_template_are_passed_to_it(subject):
+    plain = "{% for m in messages %}<|{{ m.role }}|>{% generation %}{{ m.content }}{% endgeneration %}\n{% endfor %}"
+    template = plain + "{% if enable_thinking %}<think>{% endif %}"
+    messages = [{"role": "user", "content": "Is it warm? Ann wrote it."}]
+    settings = {"template": template, "progress": False}
+    prompts_read = []
+    for thinks in (False, True):
+        occlusion = nbsal.Explainer(subject, nbsal.Occlusion(way="text"))
+        answer = occlusion.reply(messages, " A.", enable_thinking=thinks, **settings)
+        prompts_read.append(answer.provenance["rendered"])
+        assert answer.provenance["template settings"] == {"enable_thinking": thinks}
+        shorter = hiding._ids_without(subject, answer.reading.prompt, answer.units[:1])
+        assert ("<think>" in subject.tokenizer.decode(shorter)) == thinks
+    assert prompts_read[1] == prompts_read[0] + "<think>"
+    assert nbsal.answer(subject, messages, " A.", enable_thinking=True, **settings).reading.prompt.text in prompts_read
+    for wrong in ({"enable_thinkng": True}, {"m": 1}, {"messages": messages}):
+        with refuses("generate", UnknownName):
+            nbsal.answer(subject, messages, " A.", **wrong, **settings)
+    with refuses("enable_thinking"):
+        nbsal.answer(subject, "Is it warm?", " A.", enable_thinking=True, **settings)

@@ -1,5 +1,6 @@
 """What cannot be explained is refused before anything runs: with the argument that is wrong, and what to do instead."""
 
+import re
 from inspect import signature
 
 import numpy as np
@@ -9,7 +10,7 @@ import transformers
 
 import nbsal
 from nbsal.answers.settings import NAMES
-from nbsal.support.errors import ModelError, UnknownName
+from nbsal.support.errors import InputError, ModelError, UnknownName
 from tests.answers import writers
 from tests.cases import cases
 from tests.raising import refuses
@@ -172,3 +173,18 @@ SPANS = ("Ann", "Vienna", "", None, True, [0, 1], (5, 2), (90, 95), (0,), 400, -
 def test_questions_to_an_answer_are_checked(questioned, argument, call):
     with refuses(argument):
         call(questioned)
+
+
+@cases("count, most", [(40, 20), (25, 60)])
+def test_too_many_documents_are_refused_with_those_that_fit(subject, count, most):
+    texts = [f"{number}. The film is a warm joy. The plot is a bore." for number in range(count)]
+    settings = {"reply": None, "max_new_tokens": most, "check": False, "method": "random"}
+    for documents, fits in ((texts, True), (["".join(texts)], False)):
+        with pytest.raises(InputError) as caught:
+            answer(subject, documents=documents, **settings)
+        advice = re.search(r"documents\[:(\d+)\]", str(caught.value))
+        assert bool(advice) == fits
+        if fits:
+            assert answer(subject, documents=documents[: int(advice[1])], **settings).scores.any()
+            with pytest.raises(InputError):
+                answer(subject, documents=documents[: int(advice[1]) + 1], **settings)

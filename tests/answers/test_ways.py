@@ -24,7 +24,7 @@ SUBSETS = np.array(list(product([True, False], repeat=4)))
 
 def literal(subject, asked, reply_ids, **settings):
     """The log-probabilities of the same reply to another prompt, which is read as any other."""
-    result = nbsal.answer(subject, asked, list(reply_ids), method="random", progress=False, **settings)
+    result = nbsal.answer(subject, asked, list(reply_ids), method="random", progress=False, check=False, **settings)
     return result.statistics.logprob
 
 

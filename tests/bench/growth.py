@@ -84,13 +84,15 @@ def text_of(tokens: int) -> str:
     return texts(1, tokens, tokens)[0]
 
 
-def explaining(subject: nbsal.Subject, name: str, many: list[str], first: list[str]) -> tuple[Work, Work]:
+def explaining(
+    subject: nbsal.Subject, name: str, many: list[str], first: list[str], **settings: Any
+) -> tuple[Work, Work]:
     """The explanations of texts by a method, or both games of one, and those of a first run."""
     if name == "games":
         explain = nbsal.Explainer(subject, "gradcam")
         run = partial(nbsal.evaluation.games, {"gradcam": explain}, progress=False)
     else:
-        settings = {"dtype": "model"} if name == "transformer-attribution" else {}
+        settings = settings or ({"dtype": "model"} if name == "transformer-attribution" else {})
         run = partial(nbsal.Explainer(subject, name, **settings).map, progress=False)
     return partial(run, many), partial(run, first)
 
@@ -209,7 +211,7 @@ def row_of(one: Series, rounds: int, quick: bool) -> Row:
     )
 
 
-def in_forwards(name: str, kind: str, tokens: int) -> tuple[float, float]:
+def in_forwards(name: str, kind: str, tokens: int, **settings: Any) -> tuple[float, float]:
     """The cost of one explanation in forward passes of the stock model, and by how many MB the process grew."""
     subject = model(kind=kind, width=128)
     inputs = subject.inputs(subject.encode(text_of(tokens)))
@@ -218,7 +220,7 @@ def in_forwards(name: str, kind: str, tokens: int) -> tuple[float, float]:
         with torch.no_grad():
             subject.model(**inputs)
 
-    works = explaining(subject, name, [text_of(tokens)], [text_of(16)])
+    works = explaining(subject, name, [text_of(tokens)], [text_of(16)], **settings)
     _, growth = measure(lambda _: works, tokens)
     return statistics.median(cpu(works[0]) / cpu(forward) for _ in range(3)), growth
 

@@ -122,6 +122,7 @@ def test_every_layer_and_method_is_scored_as_in_python(site, reviews, subject, t
 def test_classes_contrasts_and_tau_are_followed(site, reviews, subject):
     site.show(Highlight(nbsal.Explainer(reviews, "decoded-gradxact", layer=4), text=TEXT, check=False).wait())
     view = Highlight(nbsal.Explainer(subject, "decoded-gradxact", layer=4), text=TEXT, check=False)
+    expect(site.page.get_by_role("button", name="Check", exact=True)).to_be_hidden()  # the page hides no words
     expect_same(site, view, target="negative")
     expect_same(site, view, target="positive", tau=2)
     expect_same(site, view, layer=0)
@@ -139,7 +140,7 @@ def test_compare_finds_the_same_agreement(site, reviews, subject):
         for each in (reviews, subject)
     )
     site.show(shown.wait())
-    changes = [{"text": text} for text in ["Warm.", *texts_of(4)]] + [{"other_layer": 1}, {"other_target": "negative"}]
+    changes = [{"text": text} for text in ["Warm.", *texts_of(3)]] + [{"other_layer": 1}, {"other_target": "negative"}]
     changes += [{"text": TEXT, "other_layer": 5}]  # both name a word, for one class and against the other
     for change in [*changes, {"target": "negative", "method": "gradxact"}, {"layer": 6, "method": "decoded-gradcam"}]:
         traits = expect_same(site, view, **change)

@@ -102,3 +102,18 @@ def test_a_saved_explanation_keeps_its_check(reviews, tmp_path):
     layers.with_check(check, 3).save(tmp_path / "layers.json")
     loaded = nbsal.LayerSaliency.load(tmp_path / "layers.json")
     assert loaded.checks == {3: check} and loaded.at(3).check == check and loaded.at(2).check is None
+
+
+def test_each_of_several_labels_is_decided_by_itself():
+    def ask(texts):
+        return [[0.9 if "warm" in text else 0.3, 0.95, 0.1] for text in texts]
+
+    explain = nbsal.Explainer(nbsal.load(ask, labels=["joy", "love", "fear"]))
+    saliency = explain("A warm and funny film.", "joy", check=True)
+    assert (saliency.prediction, saliency.contrary) == ("love", False)
+    outcomes = (saliency.check.whole, saliency.check.together)
+    assert [outcome.prediction for outcome in outcomes] == ["joy", "not joy"] and saliency.check.state == "supported"
+    finding = saliency.finding()
+    assert (finding.prediction, *finding.also[0]) == ("joy", "love", pytest.approx(0.95)) and len(finding.also) == 1
+    assert finding.probability == pytest.approx(0.9)
+    assert explain("A warm and funny film.", "fear").contrary and explain("A film.", "joy").contrary

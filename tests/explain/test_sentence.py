@@ -31,6 +31,13 @@ UNCHECKED = [
     (POSITIVE, {"warm": 0}, "positive, 99.8 %. Every word scores 0."),
     (POSITIVE, {str(i): 1 for i in range(30)}, "positive, 99.8 %. No single word stands out."),
     (POSITIVE, {}, "positive, 99.8 %."),
+    (POSITIVE | {"place": " at “Bob”"}, {}, "positive at “Bob”, 99.8 %."),
+    (POSITIVE | {"also": (("new", 0.6), ("warm", 0.7))}, {}, "positive, 99.8 %; also warm (70.0 %) and new (60.0 %)."),
+    (
+        POSITIVE | {"also": tuple((name, 0.9 - place / 10) for place, name in enumerate("abcde"))},
+        {},
+        "positive, 99.8 %; also a (90.0 %), b (80.0 %), c (70.0 %) and 2 more.",
+    ),
     (POSITIVE, {"!": 1}, "positive, 99.8 %. Highest score: “!” (not checked)."),
     (POSITIVE | {"special": 0.6}, {"warm": 1}, "positive, 99.8 %. Highest score among the words: warm (not checked)."),
     (POSITIVE | {"about_target": False}, {"warm": 1}, "positive, 99.8 %. Attended to most: warm (not checked)."),

@@ -10,7 +10,13 @@ from transformers.models.llama import modeling_llama
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, repeat_kv
 
 import nbsal
+from nbsal.model.running import attention_maps
+from nbsal.model.running.layers import first_blocks
+from nbsal.model.text.tokens import Encoded
 from tests import axioms, zoo
+from tests.answers import writers
+from tests.cases import cases
+from tests.lrp import literal
 
 
 def half(x):
@@ -64,3 +70,31 @@ def test_rules_equal_gradient_times_input_with_fixed_factors(monkeypatch):
         monkeypatch.undo()
         assert abs(float(model(torch.tensor([ours.row.ids])).logits[0, -1, 7]) - value) < 1e-5
     assert axioms.relative(ours.scores, truth) < 1e-4  # Llama computes its stock norms in float32
+
+
+@cases("name", ["llama", "qwen3", "gpt2", "bert", "gpt-neox", "modernbert", "gemma2"])
+def test_scores_are_those_of_the_rules_function_by_function(name):
+    head = "causal" if name in zoo.DECODERS | zoo.OTHER_DECODERS else "sequence"
+    model = zoo.model(name, head, attn_implementation="eager").double()
+    subject = nbsal.load(model, tokenizer=zoo.tokenizer((zoo.ARCHITECTURES | zoo.OTHERS)[name][2]))
+    ours = nbsal.Explainer(subject, "attn-lrp")(axioms.TEXTS[0], target=1)
+    index = (0, -1, 1) if head == "causal" else (0, 1)
+    inputs = subject.inputs(subject.encode(axioms.TEXTS[0]))
+    (truth,) = literal.relevance(model, lambda: model(**inputs).logits, subject.blocks[:1], index)
+    assert axioms.relative(ours.scores, truth.sum(-1)[0]) < 1e-6
+
+
+@cases("name", ["t5", "bart"])
+def test_scores_of_both_sides_are_those_of_the_rules_function_by_function(name):
+    subject = writers.load(name)
+    ours = nbsal.answer(subject, writers.SOURCE, writers.REPLY, method="attn-lrp", progress=False)
+    inputs = subject.inputs(Encoded([ours.reading.row], 0))
+    position = ours.reading.position(2)
+    with attention_maps.eager(subject.model):
+        truth = literal.relevance(
+            subject.model,
+            lambda: subject.model(**inputs, use_cache=False).logits,
+            first_blocks(subject),
+            (0, position, ours.ids[2]),
+        )
+    assert axioms.relative(ours.scores[2], torch.cat(truth, 1).sum(-1)[0]) < 1e-6

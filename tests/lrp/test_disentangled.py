@@ -1,24 +1,22 @@
 """Relevance through DeBERTa's disentangled attention, whose scores also depend on relative positions.
 
 Under the rules of AttnLRP, relevance equals gradient x input of a model whose non-linear parts are fixed factors. This
-second formulation, with attention scores computed pair by pair, must agree with our rules at every layer, in every
-map, and with only some heads selected.
+second formulation, with attention scores computed pair by pair, must agree with ours at every layer and in every map.
 """
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 from transformers.activations import GELUActivation
 from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention
 
-from nbsal.heads import HeadMask
-from nbsal.methods.relevance import MaskSettings
 from nbsal.passes import trace
-from nbsal.passes.lrp import rules
+from nbsal.passes.changed_gradients import ATTN_LRP
 from tests import axioms
+from tests.cases import cases
 from tests.lrp.test_attn_lrp import half
+from tests.lrp.test_gim import layer_norm
 
 VERSIONS = {
     "second": {},
@@ -26,7 +24,6 @@ VERSIONS = {
     "one way": {"pos_att_type": ["c2p"]},
     "content alone": {"relative_attention": False, "pos_att_type": None},
 }
-ALL, SOME = np.ones((3, 4), int), np.array([[1, 0, 0, 1], [0, 1, 1, 0], [0, 0, 1, 0]])
 
 
 def fixed_factor(function):
@@ -35,10 +32,10 @@ def fixed_factor(function):
 
 
 class Attention:
-    """Attention in the second formulation, which stores its maps and propagates through selected heads only."""
+    """Attention in the second formulation, which stores its maps."""
 
-    def __init__(self, selected):
-        self.selected, self.maps = torch.as_tensor(selected), []
+    def __init__(self):
+        self.maps = []
 
     def __call__(self, module, hidden, distances, table):
         def split(x):
@@ -57,18 +54,16 @@ class Attention:
             scores = scores + position_scores("j", k, module.pos_query_proj if separate else module.query_proj)
         size = q.shape[-1] * (1 + len(module.pos_att_type))
         scores = scores / float(np.sqrt(np.float32(size)))  # DeBERTa takes the root in float32
-        selected = self.selected[len(self.maps), :, None, None]
         self.maps.append(scores.softmax(-1))
         out = half(self.maps[-1] @ v)
-        out = out * selected + (out * (1 - selected)).detach()
         return out.movedim(0, 1).flatten(1)[None], None
 
 
-def gradient_times_input(subject, row, selected, monkeypatch):
+def gradient_times_input(subject, row, monkeypatch):
     """Relevance at every layer and in every block's map, and the logits, of which the first is explained."""
-    attend = Attention(selected)
+    attend = Attention()
     with monkeypatch.context() as patched:
-        patched.setattr(nn.LayerNorm, "forward", fixed_factor(nn.LayerNorm.forward))
+        patched.setattr(nn.LayerNorm, "forward", layer_norm)
         patched.setattr(GELUActivation, "forward", fixed_factor(lambda self, x: functional.gelu(x)))
         patched.setattr(
             DisentangledSelfAttention,
@@ -84,20 +79,14 @@ def gradient_times_input(subject, row, selected, monkeypatch):
     return relevance[: subject.depth + 1], relevance[subject.depth + 1 :], out.logits[0].detach()
 
 
-def check(subject, selected, monkeypatch, mask=None):
-    monkeypatch.setattr(rules, "EPSILON", 1e-15)  # the second formulation has no epsilon
-    recorded = trace.record(subject, subject.encode(axioms.TEXTS[0]), [0], needs=set())
-    mask = HeadMask.from_array(selected if mask is None else mask)
-    ours = recorded.relevance_maps(rules.ATTN_LRP, MaskSettings(mask, "after", False, "block", False, False))
-    layers, maps, logits = gradient_times_input(subject, recorded.encoded[0], selected, monkeypatch)
-    assert axioms.relative(recorded.logits[0], logits) < 1e-10
+@cases("version", VERSIONS)
+def test_scores_equal_gradient_times_input_with_fixed_factors(load, monkeypatch, version):
+    subject = load("deberta-v2", **VERSIONS[version]).changed(ATTN_LRP)
+    needs = {"hidden", "hidden_grad", "attention", "attention_grad"}
+    ours = trace.record(subject, subject.encode(axioms.TEXTS[0]), [0], needs)
+    layers, maps, logits = gradient_times_input(subject, ours.encoded[0], monkeypatch)
+    assert axioms.relative(ours.logits[0], logits) < 1e-10
     for layer, truth in enumerate(layers):
-        assert axioms.relative(ours.hidden[layer], truth) < 1e-9, layer
+        assert axioms.relative(ours.hidden[layer] * ours.hidden_grad[layer], truth) < 1e-9, layer
     for block, truth in enumerate(maps):
-        assert axioms.relative(ours.attention[block][0], truth) < 1e-9, block
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("selected", [ALL, SOME], ids=["all", "some"])
-def test_rules_equal_gradient_times_input_with_fixed_factors(load, monkeypatch, version, selected):
-    check(load("deberta-v2", **VERSIONS[version]), selected, monkeypatch)
+        assert axioms.relative((ours.attention[block] * ours.attention_grad[block])[0], truth) < 1e-9, block

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import transformers
 from captum.attr import LayerDeepLift, LayerIntegratedGradients
 
 import nbsal
@@ -214,3 +215,18 @@ def test_only_texts_that_need_more_points_run_again(load):
     points = [saliency.provenance["points"] for saliency in results]
     attempts = [sum(2**i for i in range(1, int(np.log2(count)) + 1)) for count in points]
     assert sum(sizes) == 2 * len(points) + sum(attempts) and len(set(points)) > 1
+
+
+def test_copies_of_one_text_run_together_where_padding_has_an_effect():
+    """FNet takes no mask, so its texts run alone; captum's DeepLift needs a text beside its baseline."""
+    sizes = zoo.SIZES | {"vocab_size": 400, "pad_token_id": 0, "num_labels": 3}
+    torch.manual_seed(0)
+    model = transformers.FNetForSequenceClassification(transformers.FNetConfig(**sizes)).eval()
+    subject = nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"))
+    assert subject.unbatchable
+    lift = nbsal.Explainer(subject, "deeplift-shap", baselines=("zero",))(TEXT)
+    gradient = nbsal.Explainer(subject, "gradxact", layer=lift.provenance["parameters"]["layer"])(TEXT)
+    assert np.corrcoef(lift.scores, gradient.scores)[0, 1] > 0.9
+    together = nbsal.Explainer(subject, "integrated", steps=8)(TEXT)
+    subject.model.config.pad_token_id = None  # it would then refuse several texts
+    assert np.abs(nbsal.Explainer(subject, "integrated", steps=8)(TEXT).scores - together.scores).max() < 1e-6

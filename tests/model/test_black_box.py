@@ -80,3 +80,99 @@ def test_a_score():
 def test_what_is_no_table_of_probabilities_is_refused(answer):
     with refuses("model"):
         nbsal.load(lambda texts: answer)
+
+
+class Estimator:
+    """A classifier of texts as scikit-learn has them; the class `Labels` only names the classes."""
+
+    classes_ = np.array(["bad", "good"])
+
+    def predict_proba(self, texts):
+        return probabilities(texts)
+
+    def predict(self, texts):
+        return ["good" for _ in texts]
+
+
+class Labels:
+    classes_, predict = Estimator.classes_, Estimator.predict
+
+
+class Network:
+    """A model as Keras has them: an array of texts in, an array of probabilities out."""
+
+    def predict(self, texts):
+        assert isinstance(texts, np.ndarray)
+        return probabilities(texts)
+
+    def __call__(self, inputs):
+        raise NotImplementedError
+
+
+class Document:
+    def __init__(self, text, names):
+        self.cats = dict(zip(names, probabilities([text])[0], strict=True)) if names else {}
+
+
+class Pipeline:
+    """A pipeline as spaCy has them, which reads one text when it is called."""
+
+    pipe_names = ("textcat",)
+
+    def __init__(self, *names):
+        self.names = names
+
+    def pipe(self, texts):
+        return (Document(text, self.names) for text in texts)
+
+    def __call__(self, text):
+        raise ValueError("expected a string")
+
+
+def labelled(texts, names=("bad", "good"), best=None):
+    """As a pipeline of transformers answers: the likeliest label first, or alone."""
+    rows = [sorted(zip(names, row, strict=True), key=lambda pair: -pair[1]) for row in probabilities(texts)]
+    rows = [[{"label": label, "score": score} for label, score in row][:best] for row in rows]
+    return [row[0] for row in rows] if best else rows
+
+
+OBJECTS = {
+    "estimator": (Estimator(), {}, ["bad", "good"]),
+    "its method": (Estimator().predict_proba, {}, ["bad", "good"]),
+    "renamed": (Estimator(), {"labels": ["-", "+"]}, ["-", "+"]),
+    "network": (Network(), {"labels": ["-", "+"]}, ["-", "+"]),
+    "pipeline": (Pipeline("bad", "good"), {}, ["bad", "good"]),
+    "all labels": (labelled, {"labels": {1: "good", 0: "bad"}}, ["bad", "good"]),
+    "the best label": (lambda texts: labelled(texts, best=1), {"labels": ["bad", "good"]}, ["bad", "good"]),
+}
+
+
+@cases("name", OBJECTS)
+def test_objects_that_predict(name):
+    model, options, labels = OBJECTS[name]
+    subject = nbsal.load(model, **options)
+    assert subject.labels == labels
+    for text in wrapped.TEXTS:
+        saliency = nbsal.Explainer(subject)(text)
+        assert np.abs(saliency.probabilities - probabilities([text])[0]).max() < 1e-12
+
+
+def test_classes_without_names_are_asked_for():
+    with pytest.warns(UserWarning, match="labels="):
+        assert nbsal.load(Network()).labels == ["LABEL_0", "LABEL_1"]
+    assert nbsal.load(labelled).labels[0] == "bad", "as the function names them"
+    for labels in (None, ["worse", "other"], ["bad", "good", "none"]):
+        with refuses("labels"):
+            nbsal.load(lambda texts: labelled(texts, best=1), labels=labels)
+
+
+@cases("model, part", [(Labels(), "predict_proba"), (Pipeline(), "textcat")])
+def test_objects_that_tell_no_probabilities_are_refused(model, part):
+    with refuses_part(part):
+        nbsal.load(model)
+
+
+def test_a_function_that_cannot_read_a_list_is_refused():
+    for model in (lambda text: text.split(), torch.nn.LSTM(4, 4), Estimator):
+        with refuses("model"):
+            nbsal.load(model)

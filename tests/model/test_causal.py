@@ -50,8 +50,27 @@ def test_relevance_through_experts_and_experts_in_float64_are_refused(name):
         nbsal.Explainer(loaded(name, torch.float64), "gradcam").ids(IDS)
 
 
-@cases("name, part", [("mamba", "attention"), ("falcon", "attention maps")])
-def test_models_without_plain_attention(name, part):
+def test_models_without_plain_attention():
     for method in ("rollout", "gae"):
-        with refuses_part(part):
-            nbsal.Explainer(loaded(name), method).ids(IDS)
+        with refuses_part("attention"):
+            nbsal.Explainer(loaded("mamba"), method).ids(IDS)
+
+
+@cases("stream", [False, True])
+def test_falcon_with_alibi_computes_maps_of_another_model(stream):
+    model = zoo.model("falcon", "causal", alibi=True, new_decoder_architecture=False)
+    subject = nbsal.load(model, tokenizer=zoo.tokenizer("bytes"))
+    with refuses_part("attention maps"):
+        nbsal.trace.record(subject, subject.encode_ids([IDS]), needs={"attention"}, stream=stream)
+
+
+def test_the_attention_of_falcon_is_that_of_the_model():
+    subject = loaded("falcon")
+    encoded = subject.encode_ids([IDS])
+    maps = nbsal.trace.record(subject, encoded, needs={"attention"}).attention
+    assert subject.model.config._attn_implementation == "sdpa"
+    subject.model.config._attn_implementation = "eager"
+    with torch.no_grad():
+        truth = subject.model(**subject.inputs(encoded), output_attentions=True).attentions
+    for block, weights in enumerate(truth):
+        assert axioms.relative(maps[block], weights) < 1e-6

@@ -67,6 +67,16 @@ def test_entities_that_cannot_be_are_refused(tagger, target, value, error):
     assert caught.value.value == value
 
 
+def test_a_decision_about_words_names_them(tagger):
+    explain = nbsal.Explainer(tagger, "gradxact")
+    for saliency in explain(TEXT, target="all").values():
+        start, end = map(int, saliency.target.partition("[")[2][:-1].split(":"))
+        assert not saliency.contrary and saliency.finding().place == f" at “{TEXT[start:end]}”"
+    assert explain(TEXT, target=(2, None)).finding().place == " at “company”"
+    wrong = explain(TEXT, target=("Monday", "LOC" if "PER" in explain(TEXT, target=("Monday", None)).target else "PER"))
+    assert wrong.contrary and not wrong.finding().place
+
+
 @pytest.mark.some(3)
 @pytest.mark.parametrize("method", ["gradxact", "integrated", "occlusion", "gae", "attn-lrp", "shapley", "rollout"])
 def test_all_labels_of_a_text_take_one_batch(load, forwards, method):

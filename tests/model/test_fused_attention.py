@@ -41,6 +41,22 @@ def test_means_over_heads_equal_those_of_whole_maps(inputs, chunk, monkeypatch):
     assert axioms.relative(call.mean_evidence(arriving), (gradient * weights.detach()).relu().mean(1)) < 1e-12
 
 
+def test_a_local_window_is_computed_of_what_it_sees(inputs, monkeypatch):
+    """Also where a query sees nothing, as padding does: no number of its row counts."""
+    monkeypatch.setattr(fused_attention, "CHUNK", 2 * 4 * 7 * 2)
+    query, key, value, _ = inputs
+    at = torch.arange(7)
+    mask = torch.zeros(2, 1, 7, 7).masked_fill((at[:, None] - at).abs() > 1, torch.finfo(torch.float32).min)
+    mask[1, :, 5:], mask[1, :, :, 5:] = torch.finfo(torch.float32).min, torch.finfo(torch.float32).min
+    (call,) = record(query, key, value, attn_mask=mask.double(), enable_gqa=True).calls
+    weights = (query @ key.repeat_interleave(2, 1).mT / 5**0.5 + mask).softmax(-1)
+    seen = [(queries, keys) for queries, keys in call.chunks()]
+    assert [(keys.start, keys.stop) for _, keys in seen] == [(0, 3), (1, 5), (3, 7), (5, 7)]
+    mixed = weights @ value.repeat_interleave(2, 1)
+    for ours, truth in ((call.mix(), mixed), (call.mean()[:, None], weights.mean(1, keepdim=True))):
+        assert axioms.relative(ours[0], truth[0]) < 1e-12 and axioms.relative(ours[1, :, :5], truth[1, :, :5]) < 1e-12
+
+
 @pytest.mark.parametrize("settings", [{"is_causal": True}, {"attn_mask": torch.ones(7, 7, dtype=torch.bool)}])
 def test_what_maps_cannot_be_computed_of_is_not_readable(inputs, settings):
     query, key, value, _ = inputs

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import nbsal
-from nbsal.model.running import architecture, products
+from nbsal.model.running import architecture, products, weight_copies
 from nbsal.support.errors import UnknownName
 from tests.cases import cases
 from tests.raising import refuses
@@ -161,16 +161,16 @@ def test_copies_follow_the_weights(calls, layer, change):
 
 
 def test_copies_have_limited_room_and_go_with_their_weights(calls, layer, monkeypatch):
-    x, start = torch.randn(8, 192), products.copied_bytes()
+    x, start = torch.randn(8, 192), weight_copies.copied_bytes()
     own = layer(x)
-    monkeypatch.setattr(products, "ROOM", start)
+    monkeypatch.setattr(weight_copies, "LIMIT", start)
     with architecture.eval_mode(layer):
         assert close(layer(x), own)
-    assert products.copied_bytes() == start
-    monkeypatch.setattr(products, "ROOM", start + layer.weight.nbytes)
+    assert weight_copies.copied_bytes() == start
+    monkeypatch.setattr(weight_copies, "LIMIT", start + layer.weight.nbytes)
     with architecture.eval_mode(layer):
         assert close(layer(x), own)
-    assert products.copied_bytes() == start + layer.weight.nbytes
+    assert weight_copies.copied_bytes() == start + layer.weight.nbytes
     del layer.weight
     gc.collect()
-    assert products.copied_bytes() == start
+    assert weight_copies.copied_bytes() == start

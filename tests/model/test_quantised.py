@@ -3,6 +3,7 @@
 import copy
 
 import numpy as np
+import pytest
 import torch
 
 import nbsal
@@ -58,3 +59,65 @@ def test_4_bit_weights_on_the_cpu_are_refused(tmp_path):
     with refuses_part("quantization"):
         nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"))
     assert [parameter.shape for parameter in model.parameters()] == before  # nothing has run
+
+
+class Stored(torch.Tensor):
+    """A weight of which only linear layers know what it stands for, as torchao stores it."""
+
+    def __new__(cls, weight):
+        return torch.Tensor._make_wrapper_subclass(cls, weight.shape, dtype=weight.dtype)
+
+    def __init__(self, weight):
+        self.weight = weight
+
+    def __tensor_flatten__(self):
+        return ["weight"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Stored(inner["weight"])
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        if function is torch.nn.functional.linear:
+            return function(args[0], args[1].weight, *args[2:], **kwargs or {})
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        if function is torch.ops.aten.detach.default:
+            return Stored(args[0].weight)
+        raise NotImplementedError(function)
+
+
+def stored_in_place():
+    model = zoo.model("bert", "sequence")
+    for module in model.modules():
+        if isinstance(module, torch.nn.Linear):
+            module.weight = torch.nn.Parameter(Stored(module.weight.detach()), requires_grad=False)
+    return model
+
+
+def test_weights_that_were_quantised_in_place_are_noticed():
+    subject = nbsal.load(stored_in_place(), tokenizer=zoo.tokenizer("wordpiece"))
+    exact = nbsal.load(zoo.model("bert", "sequence"), tokenizer=subject.tokenizer)
+    for method in ("gradcam", "integrated", "gae", "rollout", "occlusion"):
+        scores, truth = (nbsal.Explainer(each, method)(TEXT).scores for each in (subject, exact))
+        assert np.allclose(scores, truth, atol=1e-6)
+    for method in (*WEIGHTS, "decompx", "partial-lrp"):
+        with refuses_part("quantization"):
+            nbsal.Explainer(subject, method)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_layers_that_pass_no_gradients_are_noticed():
+    model = torch.ao.quantization.quantize_dynamic(zoo.model("bert", "sequence"), {torch.nn.Linear})
+    subject = nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"), lm="tied")
+    for method in ("gradcam", "integrated", "deeplift-shap", "gae", "attention-cam", "decoded-gradcam"):
+        with refuses_part("gradients"):
+            nbsal.Explainer(subject, method)
+    with refuses_part("quantization"):
+        nbsal.Explainer(subject, "lrp")
+    assert nbsal.Explainer(subject, "rollout")(TEXT).scores.any()
+    explain = nbsal.Explainer(subject)
+    assert explain.method.name == "occlusion" and explain(TEXT).scores.any()

@@ -1,7 +1,9 @@
 """Subjects of every architecture and head, from saved checkpoints, and models that cannot be loaded."""
 
 import copy
+import json
 import shutil
+import warnings
 
 import pytest
 import torch
@@ -84,6 +86,29 @@ def test_a_wrong_number_of_blocks_is_refused():
         nbsal.load(model)
 
 
+def without_tokenizer(folder, base):
+    """A folder with the weights of another one, which it names as its base if that is not None."""
+    zoo.model("bert", "sequence").save_pretrained(folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"_name_or_path": base}))
+    return folder
+
+
+def test_a_checkpoint_without_a_tokenizer_is_read_with_that_of_its_base(checkpoints, tmp_path):
+    base = zoo.save(checkpoints, "bert", "sequence")
+    step = without_tokenizer(tmp_path / "run" / "checkpoint-3", None)
+    assert nbsal.load(step).tokenizer is None
+    zoo.tokenizer("wordpiece").save_pretrained(tmp_path / "run")
+    for folder in (step, without_tokenizer(tmp_path / "named", str(base))):
+        with pytest.warns(UserWarning, match="tokenizer="):
+            assert nbsal.Explainer(nbsal.load(folder), "gradxact")(TEXT).scores.any()
+    folder = without_tokenizer(tmp_path / "unknown", "no/such-base")
+    assert nbsal.load(folder).tokenizer is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert nbsal.load(step, tokenizer=base).tokenizer is not None
+
+
 def test_tokenizers(checkpoints):
     path = zoo.save(checkpoints, "bert", "sequence")
     for model, tokenizer in ((path, "bytes"), (path, "pieces"), (zoo.model("bert", "sequence"), "bytes")):
@@ -96,13 +121,22 @@ def test_tokenizers(checkpoints):
     assert named.encode(TEXT).tokens == nbsal.load(path).encode(TEXT).tokens
 
 
-def test_names_and_devices_that_cannot_be_are_refused(checkpoints):
+def test_names_and_devices_that_cannot_be_are_refused(checkpoints, tmp_path):
     path = zoo.save(checkpoints, "bert", "sequence")
     for source in NO_FOLDERS:
         with refuses_part("checkpoint"):
             nbsal.load(source)
         with refuses_part("checkpoint"):
             nbsal.load(path, lm=source)
+    ways_out = {"m.gguf": "nbsal.Endpoint", "m.onnx": "function", "m.PT": "pass the model", "m.safetensors": "folder"}
+    for name, way_out in ways_out.items():
+        (tmp_path / name).touch()
+        with refuses("model") as caught:
+            nbsal.load(tmp_path / name)
+        assert way_out in str(caught.value)
+    with refuses_part("checkpoint") as caught:
+        nbsal.load("http://localhost:8000/v1")
+    assert "nbsal.Endpoint" in str(caught.value)
     with pytest.raises(UnknownName) as caught:
         nbsal.load("demo/revues")
     assert caught.value.valid == ("demo/reviews", "demo/news", "demo/nli", "demo/answers", "demo/notes")

@@ -21,4 +21,4 @@ def explain(reviews):
 @pytest.fixture(autouse=True)
 def few_random_orders(monkeypatch):
     """Random orders take most of the time of the games."""
-    monkeypatch.setattr(token_games, "RANDOM_ORDERS", 3)
+    monkeypatch.setattr(token_games, "RANDOM_ORDERS", 2)

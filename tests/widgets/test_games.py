@@ -73,8 +73,11 @@ def test_the_curve_is_shown_before_those_of_random_orders(view):
 def test_the_games_report_progress_and_can_be_cancelled(reviews):
     saliency = nbsal.Explainer(reviews, "gradcam")(TEXT)
     total, reported = coalition_count(len(units(saliency.row))), []
-    list(play_games(saliency, MaskedModel(reviews), None, Meter(total, lambda done, total: reported.append(done))))
+    meter = Meter(total, lambda done, total: reported.append(done))
+    *_, games = play_games(saliency, MaskedModel(reviews), None, meter)
     assert reported[-1] == total
+    forwards, backwards = games.random.outcomes["hiding"][0], games.random.outcomes["revealing"][1]
+    assert forwards.tolist() == backwards[::-1].tolist(), "an order and its reverse share their passes"
     cancel = threading.Event()
     results = play_games(saliency, MaskedModel(reviews), None, Meter(total, cancel=cancel))
     next(results)

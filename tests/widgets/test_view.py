@@ -118,9 +118,11 @@ def test_impossible_values_are_refused(view, name, value, kind):
     assert caught.value.value == value != getattr(view, name)
 
 
-def test_a_subject_is_explained_by_decoding_if_it_can_be(reviews, load):
+def test_a_subject_is_explained_by_the_default_method(reviews, load):
     assert Highlight(reviews, text=TEXT).method == "decoded-gradcam"
-    assert Highlight(load("bert", decoding=False), text=TEXT).method == "gradcam"
+    assert listed(Highlight(load("bert", decoding=False), text=TEXT).wait())[0]["name"] == "gradxact"
+    function = nbsal.load(lambda texts: [[0.3, 0.7]] * len(texts))
+    assert Highlight(function, text=TEXT).wait().result.method == "occlusion"
 
 
 def test_a_slow_method_reports_progress_and_can_be_cancelled(reviews):
@@ -203,6 +205,12 @@ def test_a_selection_calls_back_with_its_rows(view):
     assert selections == [["warm", "funny"], ["and"]]
 
 
+@cases("callback", [None, "print", [print]])
+def test_what_cannot_be_called_back_is_refused(view, callback):
+    with refuses("callback"):
+        view.on_select(callback)
+
+
 def test_a_callback_that_fails_is_shown(view, capsys):
     view.on_select(lambda rows: 1 / 0)
     from_page(view, selection=[2])
@@ -264,6 +272,12 @@ def test_the_page_saves(view):
     assert ask(view, ask="save", id="8", kind="csv")["reply"]["content"].startswith("token,score")
     assert ask(view, ask="save", id="8", kind="html")["reply"]["content"].startswith("<!doctype html>")
     assert ask(view, ask="save", id="9", kind="png")["reply"]["content"].startswith("iVBOR")
+    view.text, view.level = "=SUM(A1) -1 @home warm", "word"
+    cells = [line.partition(",")[0] for line in view.wait().to_csv().splitlines()[1:]]
+    plain = [line.partition(",")[0] for line in view.to_csv(escape_formulas=False).splitlines()[1:]]
+    assert any(cell[:1] in "=-@" for cell in plain) and not any(cell[:1] in "=-@" for cell in cells)
+    assert [cell.removeprefix("'") for cell in cells] == plain and "warm" in cells
+    assert view.handle_save("csv")["content"] == view.to_csv()
     with refuses("kind", UnknownName) as caught:
         view.handle_save("pdf")
     assert caught.value.valid == ("html", "png", "csv")

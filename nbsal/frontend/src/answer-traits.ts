@@ -2,8 +2,7 @@
 
 import type { Line } from "./chart-geometry";
 import type { WiredTokens } from "./decode";
-import type { Phrase } from "./headline";
-import type { Choices, Level, OrEmpty, PanelName, ViewTraits } from "./traits";
+import type { Choices, Level, OrEmpty, PanelName, Phrase, ViewTraits } from "./traits";
 
 /** The part of the sources and of the reply that is shaded as one. */
 export type AnswerLevel = Level | "sentence" | "document";

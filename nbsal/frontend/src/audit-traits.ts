@@ -1,7 +1,6 @@
 // Synced traits of the Audit view, exactly as its Python class in `nbsal/widgets/audit.py` declares them.
 
-import type { Phrase } from "./headline";
-import type { OrEmpty, ViewTraits } from "./traits";
+import type { OrEmpty, Phrase, ViewTraits } from "./traits";
 
 /** What hiding a word does to the decisions of one model. */
 export interface WordEffect {

@@ -2,9 +2,9 @@
 
 import { canExplain, classPicker, inRow } from "./class-picker";
 import { closest, h } from "./dom";
-import type { Side } from "./explainer-controls";
 import { formatPercent } from "./format";
 import { changeWords } from "./headline";
+import type { Side } from "./side";
 
 /** The probability of a class before some change, and now. */
 export interface Change {

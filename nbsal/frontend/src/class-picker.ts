@@ -2,8 +2,8 @@
 
 import { choiceGroup, choiceList, choiceRow } from "./choice-list";
 import { h } from "./dom";
-import type { Side } from "./explainer-controls";
 import { formatPercent } from "./format";
+import type { Side } from "./side";
 import type { Probabilities } from "./traits";
 
 /** Classes in a row; one more is shown rather than listed. */

@@ -1,41 +1,13 @@
 // The controls of an explainer: method, layer, the text and the selection as a target, display settings, saving.
 
-import { type Binding, bind, type Context } from "./context";
+import type { Context } from "./context";
 import { h, stopPropagation } from "./dom";
 import { chosenMethod } from "./method-lists";
 import { methodPicker } from "./method-picker";
-import type { Choices, CompareTraits, ExplainerTraits, Target } from "./traits";
+import type { Side } from "./side";
+import type { ExplainerTraits } from "./traits";
 
 const TOP_TITLE = "Only the likeliest tokens of each position count. Leave empty for all.";
-
-/** The traits of one explainer; Compare has two. */
-export interface Side extends Pick<Context<ExplainerTraits>, "ask" | "fail"> {
-  method: Binding<string>;
-  layer: Binding<number | null>;
-  target: Binding<Target>;
-  tau: Binding<number | null>;
-  choices: Binding<Choices>;
-}
-
-export const firstSide = (context: Context<ExplainerTraits>): Side => ({
-  ask: context.ask,
-  fail: context.fail,
-  method: bind(context, "method"),
-  layer: bind(context, "layer"),
-  target: bind(context, "target"),
-  tau: bind(context, "tau"),
-  choices: bind(context, "_choices"),
-});
-
-export const secondSide = (context: Context<CompareTraits>): Side => ({
-  ask: context.ask,
-  fail: context.fail,
-  method: bind(context, "other_method"),
-  layer: bind(context, "other_layer"),
-  target: bind(context, "other_target"),
-  tau: bind(context, "other_tau"),
-  choices: bind(context, "_other_choices"),
-});
 
 /** The method and its layer. */
 export const methodControls = (side: Side) => [methodPicker(side), layerStepper(side)];

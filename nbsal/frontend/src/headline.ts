@@ -3,10 +3,7 @@
 import type { Context } from "./context";
 import { h } from "./dom";
 import { formatPercent } from "./format";
-import type { ExplainerTraits, Statement } from "./traits";
-
-/** A piece of a sentence; the words for and against the target are marked like the text. */
-export type Phrase = ["text" | "class" | "for" | "against" | "struck", string];
+import type { ExplainerTraits, Phrase, Statement } from "./traits";
 
 const TITLE =
   "The percentage is the model\u2019s probability. Scores propose at most five words for the class and two against it; " +

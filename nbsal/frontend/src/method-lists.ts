@@ -1,6 +1,6 @@
 // Lists of methods by name: Python sends each when a page first needs it, and all views on the page share it.
 
-import type { Side } from "./explainer-controls";
+import type { Side } from "./side";
 import type { MethodChoice } from "./traits";
 
 const NAME = "nbsal.method-lists";

@@ -2,8 +2,8 @@
 
 import { choiceGroup, choiceList, choiceRow } from "./choice-list";
 import { h } from "./dom";
-import type { Side } from "./explainer-controls";
 import { chosenMethod, methodLists } from "./method-lists";
+import type { Side } from "./side";
 import type { MethodChoice } from "./traits";
 
 const GROUPS = [

@@ -2,8 +2,8 @@
 
 import { canExplain, classPicker, inRow } from "./class-picker";
 import { closest, h } from "./dom";
-import type { Side } from "./explainer-controls";
 import { formatPercent } from "./format";
+import type { Side } from "./side";
 import type { Decision } from "./traits";
 
 type Explained = Pick<Decision, "probabilities" | "prediction" | "target">;

@@ -5,7 +5,7 @@ import { bind, type Context } from "./context";
 import { colourScale, displayMenu } from "./display";
 import { h } from "./dom";
 import { textEditor, typing } from "./editor";
-import { firstSide, methodControls, selectionButton, topSetting } from "./explainer-controls";
+import { methodControls, selectionButton, topSetting } from "./explainer-controls";
 import type { Explanation } from "./explanation";
 import { headline, nameInSentence } from "./headline";
 import { legend } from "./legend";
@@ -16,6 +16,7 @@ import { saveMenu } from "./save";
 import { scoredText } from "./scored-text";
 import { search } from "./search";
 import { shareBar, specialShare } from "./share-bar";
+import { firstSide } from "./side";
 import type { Level, ShadedTraits, Statement } from "./traits";
 
 export function reading(context: Context<ShadedTraits>, settings: (Node | string)[][] = []) {

@@ -3,7 +3,6 @@
 import type { Line } from "./chart-geometry";
 import type { WiredTokens } from "./decode";
 import type { Pieces } from "./excerpt";
-import type { Phrase } from "./headline";
 
 /** The same keys without values: how a type is told apart from one that has them. */
 type Absent<T> = { [K in keyof T]?: undefined };
@@ -12,6 +11,8 @@ export type OrEmpty<T> = T | Absent<T>;
 
 /** A text, or a pair of texts. */
 export type Text = string | [string, string];
+/** A piece of a sentence; the words for and against the target are marked like the text. */
+export type Phrase = ["text" | "class" | "for" | "against" | "struck", string];
 export type Level = "token" | "word";
 export type Scale = "own" | "shared";
 export type Status = "ready" | "computing" | "cancelling" | "cancelled" | "error";

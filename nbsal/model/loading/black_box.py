@@ -13,8 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from nbsal.model.loading.function_answers import labels_of, read_answer
 from nbsal.model.text.tokens import WORD, Encoded, Row
-from nbsal.support.errors import InputError
+from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.validation import Text, check_texts
 
 Predict = Callable[[list[Any]], Any]
@@ -22,6 +23,7 @@ STRUCTURE = ("[PAD]", "[START]", "[PAIR]")  # stand for no text
 PAD, START, PAIR = range(len(STRUCTURE))
 FAMILIES = ("perturbation",)
 LARGEST = 2**31 - 1  # different words
+PROBE = "A text."
 TINY = 1e-12  # the smallest probability that is told from zero
 
 
@@ -71,20 +73,20 @@ class BlackBox(nn.Module):
     device = torch.device("cpu")
     dtype = torch.float64
 
-    def __init__(self, function: Predict) -> None:
+    def __init__(self, function: Predict, labels: Any = None, name: str = "") -> None:
         from transformers import PreTrainedConfig
 
         super().__init__()
         self.function = function
         self.base_model = _Body()
         self.vocabulary = Vocabulary()
-        values = self._ask(["A text."])
+        values = self._probe(labels)
         self.outputs = values.shape[1]
         if self.outputs > 1 and np.allclose(values.sum(1), 1, atol=1e-3):
             self.activation = "softmax"
         else:
             self.activation = "none" if self.outputs == 1 else "sigmoid"
-        name = getattr(function, "__qualname__", type(function).__name__)
+        name = name or getattr(function, "__qualname__", type(function).__name__)
         self.config = PreTrainedConfig(
             name_or_path=name,
             num_labels=self.outputs,
@@ -116,20 +118,22 @@ class BlackBox(nn.Module):
 
     def _ask(self, texts: list[Any]) -> NDArray[np.float64]:
         """What the function returns for some texts, checked."""
-        answer = self.function(texts)
+        return read_answer(self.function(texts), len(texts), self.labels)
+
+    def _probe(self, labels: Any) -> NDArray[np.float64]:
+        """What the function returns for a first text, and which labels it returns, if any."""
         try:
-            values = np.asarray(answer.tolist() if hasattr(answer, "tolist") else answer, dtype=np.float64)
-        except (TypeError, ValueError):
-            values = np.empty(0)
-        values = values[:, None] if values.ndim == 1 else values
-        valid = values.ndim == 2 and len(values) == len(texts) and values.shape[1] and np.isfinite(values).all()
-        if not valid or (values.shape[1] > 1 and (values.min() < 0 or values.max() > 1 + 1e-6)):
+            answer = self.function([PROBE])
+        except NbsalError:
+            raise
+        except Exception as error:
             message = (
-                "model is a function that must take a list of texts and return an array with one row of probabilities "
-                f"for each; for {len(texts)} texts it returned {answer!r:.80}."
+                f"model raised {type(error).__name__} for the list [{PROBE!r}]: {error!s:.200} Pass a function that "
+                "takes a list of texts and returns a row of probabilities for each."
             )
-            raise InputError(message, argument="model", value=answer)
-        return values
+            raise InputError(message, argument="model", value=self.function) from error
+        self.labels = labels_of(answer, labels)
+        return read_answer(answer, 1, self.labels)
 
 
 class BlackBoxEncoder:

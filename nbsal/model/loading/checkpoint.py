@@ -28,6 +28,15 @@ MAX_LABELS = 1_000_000
 MAX_BLOCKS = 256  # or as many as there are tensors
 PARAMETERS_PER_BYTE = 4  # 4-bit weights, and as much again for tied weights that are stored once
 SMALL_MODEL = 2**24  # parameters and buffers that any checkpoint may have
+_ADDRESS = "this is an address. Pass nbsal.Endpoint(url, model=...) for a server, or owner/name for a model of the hub."
+_PICKLE = "It may run code when opened, so nbsal does not. Open it with the library that wrote it, and pass the model."
+_OTHER_FILES = {
+    ".gguf": "Pass the safetensors checkpoint that it was made from; or load it with transformers (gguf_file=...) and "
+    "pass the model and its tokenizer; or serve it, and pass nbsal.Endpoint(url, model=...).",
+    ".onnx": "Its layers cannot be read. Pass the checkpoint that it was exported from; or a function from texts to "
+    "probabilities that runs it, which methods that hide words explain.",
+    **dict.fromkeys((*PICKLES, ".pkl", ".pickle", ".joblib", ".keras"), _PICKLE),
+}
 _REPEATED = re.compile(r"(layer|block|expert|group)(s|_num|_sizes|_repeats)?$")  # parts that are built one by one
 _HEADS = re.compile(r"heads?(_dim|_size)?$")
 _TOKENIZER_FILES = ("tokenizer", "vocab.", "merges.txt", "spiece", "sentencepiece", "spm.")
@@ -62,8 +71,8 @@ def check(source: str, argument: str) -> None:
     """Refuse a folder or hub id whose configuration or weights cannot be those of a model."""
     folder = Path(source)
     if folder.is_file():
-        message = f"{argument}={source!r} is a file. Pass the folder that contains it."
-        raise InputError(message, argument=argument, value=source)
+        advice = _OTHER_FILES.get(folder.suffix.lower(), "Pass the folder that contains it.")
+        raise InputError(f"{argument}={source!r} is a file. {advice}", argument=argument, value=source)
     if not folder.is_dir():
         return
     if (folder / ADAPTER).exists():
@@ -160,7 +169,7 @@ def _unreadable(source: str, argument: str, error: Exception) -> str:
     if Path(source).is_dir():
         return f"{argument}={source!r} is a folder without a readable checkpoint. {reason}"
     if is_missing_folder(source):
-        return f"{argument}={source!r}: {NO_SUCH_MODEL}"
+        return f"{argument}={source!r}: {_ADDRESS if '://' in source else NO_SUCH_MODEL}"
     return f"{argument}={source!r} is neither a local folder nor a model of the hub (name or owner/name). {reason}"
 
 

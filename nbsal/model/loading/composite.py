@@ -111,7 +111,11 @@ def find_transformer(module: nn.Module, chosen: str | None = None) -> str:
             raise InputError(message, argument="transformer", value=chosen)
         return chosen
     if not outer:
-        message = f"{name} holds no transformers model. Pass a model that holds one, or a function."
+        message = (
+            f"{name} holds no transformers model, whose layers could be read. Pass a function that tokenizes texts and "
+            "runs it, and methods that hide words explain it: nbsal.load(lambda texts: probabilities(texts), "
+            "labels=[...])."
+        )
         raise InputError(message, argument="model", value=module)
     if len(outer) > 1:
         message = (

@@ -5,13 +5,17 @@ Layers of peft that add an adapter to a weight are recognised without importing 
 
 import copy
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from nbsal.model.loading.composite import Composite, transformer_of
 from nbsal.model.running import architecture
+
+QUANTISED_MODULES = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")
 
 
 def merged(model: Any) -> Any:
@@ -28,10 +32,14 @@ def merged(model: Any) -> Any:
 
 
 def quantization(model: Any) -> str:
-    """How the weights of a model are quantised, or nothing."""
+    """How the weights of a model are quantised, or nothing: by its configuration, or in place by torchao or torch."""
     settings = getattr(transformer_of(model).config, "quantization_config", None)
-    method = getattr(settings, "quant_method", None)
-    return str(getattr(method, "value", method or ""))
+    if method := getattr(settings, "quant_method", None):
+        return str(getattr(method, "value", method))
+    tensors = (type(tensor) for tensor in model.parameters() if is_traceable_wrapper_subclass(tensor))
+    modules = (type(module) for module in model.modules() if type(module).__module__.startswith(QUANTISED_MODULES))
+    kind = next(chain(tensors, modules), None)
+    return "" if kind is None else f"{kind.__module__.partition('.')[0]}, {kind.__name__}"
 
 
 def can_dequantise(model: Any) -> bool:

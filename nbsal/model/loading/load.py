@@ -46,11 +46,14 @@ def load(
     - the folder of a saved checkpoint, of an adapter or of sentence-transformers, as a string or a `Path`;
     - an id on the Hugging Face hub, such as "textattack/roberta-base-SST-2";
     - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
-    - a model of peft, sentence-transformers or setfit, or a pipeline of transformers.
+    - a model of peft, sentence-transformers or setfit, or a pipeline of transformers;
+    - a function from a list of texts to a row of probabilities for each, or to `{"label": ..., "score": ...}` of all
+      labels; or an object that predicts, of scikit-learn, Keras or spaCy. Methods that hide words explain them.
 
     Encoder-decoders that write replies, such as T5 and Marian, are explained by `nbsal.answer` alone.
 
-    `tokenizer` is a transformers tokenizer, a folder or a hub id; the default is the tokenizer saved with the model.
+    `tokenizer` is a transformers tokenizer, a folder or a hub id; the default is the tokenizer saved with the model
+    or, if there is none, with the model that it was fine-tuned from.
     `lm` is the pretrained checkpoint (hub id, folder or model) whose LM head decodes hidden layers; "tied" decodes with
     the model's own input embeddings. Models with an LM head of their own need none. `labels` are names for the classes,
     as a list or a dict from class number to name. `device` and `dtype` say where and in which precision ("float32",
@@ -87,7 +90,10 @@ def load(
     tokenizer = passed_tokenizer or default_tokenizer
     opened = open_model(model, Request(transformer, read, similar_to, labels, pooling, tokenizer))
     if opened is None:
-        message = f"model must be a name, a folder, a model or a pipeline, not {type(model).__name__}."
+        message = (
+            f"model must be a name, a folder, a model, a pipeline or a function from texts to probabilities, not "
+            f"{type(model).__name__}."
+        )
         raise InputError(message, argument="model", value=model)
     model, default_tokenizer = opened.model, opened.tokenizer or default_tokenizer
     labels = opened.labels if labels is None else labels
@@ -145,9 +151,10 @@ def _check_tokenizer(tokenizer: Any) -> Any:
 
 
 def _default_tokenizer(source: str, passed: Any) -> Any:
-    """The tokenizer saved with a model, or None; a damaged one matters only if no other was passed."""
+    """The tokenizer saved with a model or its base, or None; a damaged one matters only if no other was passed."""
     try:
-        return checkpoint.saved_tokenizer(source, "model")
+        saved = checkpoint.saved_tokenizer(source, "model")
+        return folders.base_tokenizer(source) if saved is None and passed is None else saved
     except ModelError as error:
         if passed is not None:
             return None

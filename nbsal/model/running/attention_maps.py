@@ -103,6 +103,20 @@ class HeadSwitch(AttentionMode):
         return self.on_weights(values)
 
 
+def _set_attention(transformer: Any, implementation: str) -> None:
+    """Choose how a model computes attention; Falcon refuses to be told, but reads its configuration."""
+    if transformer._can_set_attn_implementation():
+        transformer.set_attn_implementation(implementation)
+        return
+    if getattr(transformer.config, "alibi", False):
+        message = (
+            f"{type(transformer).__name__} adds its position biases (alibi) twice where it computes attention maps, so "
+            "that these are not those of the model. Use a gradient method or occlusion."
+        )
+        raise ModelError(message, part="attention maps")
+    transformer.config._attn_implementation = implementation
+
+
 @contextmanager
 def eager(model: Any) -> Iterator[None]:
     """Run the model with eager attention, and restore its own implementation afterwards."""
@@ -110,8 +124,8 @@ def eager(model: Any) -> Iterator[None]:
     before = transformer.config._attn_implementation
     with restore.Changes(model) as changes:
         if before != "eager":
-            changes.record_undo(transformer.set_attn_implementation, before)
-            transformer.set_attn_implementation("eager")
+            changes.record_undo(_set_attention, transformer, before)
+            _set_attention(transformer, "eager")
         yield
 
 
@@ -148,10 +162,10 @@ def with_eager_masks(model: Any, mode: AttentionMode) -> Iterator[None]:
     fused = transformer.config._attn_implementation == FUSED
 
     def choose(module: nn.Module, args: Any, kwargs: Any) -> None:
-        transformer.set_attn_implementation(FUSED)
+        _set_attention(transformer, FUSED)
 
     with with_mode(model, mode), restore.Changes(model) as changes:
         if fused:
-            changes.record_undo(transformer.set_attn_implementation, "eager")
+            changes.record_undo(_set_attention, transformer, "eager")
         with restore.hooks(model, [first_block] if fused else [], choose, first=True):
             yield

@@ -1,7 +1,8 @@
 """A copy of a model that computes in float64 and holds few float64 weights: its blocks are converted while they run.
 
-Between their turns, the blocks and the tables over the vocabulary share their weights with the original. What is left
-(norms, positions, the head) is small, and is converted at once.
+Between their turns, the blocks and the tables over the vocabulary share their weights with the original; what was
+converted is kept for the next run as far as the limit of copies allows. What is left (norms, positions, the head) is
+small, and is converted at once.
 """
 
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from nbsal.model import sides
 from nbsal.model.running import architecture, restore
+from nbsal.model.running.weight_copies import kept_copy
 
 EXACT = "_nbsal_exact"  # on a converted weight: the float32 weight with the same numbers
 Place = tuple[dict[str, Any], str, Tensor]  # the parameters or buffers of a module, a name there, the weight itself
@@ -64,7 +66,7 @@ class _Turns:
         changes.record_undo(_put_back, places)
         for weights, name, tensor in places:
             if type(part) is not nn.Embedding:  # of a plain table, only the rows that are read are converted
-                weights[name] = _converted(tensor, self._device)
+                weights[name] = _kept(tensor, self._device)
 
     def after(self, part: nn.Module, args: Any = (), output: Any = None) -> Any:
         for changes in self._changes:
@@ -98,8 +100,22 @@ def _put_back(places: list[Place]) -> None:
         tensors[name] = tensor
 
 
+def _kept(tensor: Tensor, device: torch.device) -> Tensor:
+    """The converted weight, from earlier runs if there is room for it."""
+    if not isinstance(tensor, nn.Parameter) or tensor.is_inference() or not tensor.is_floating_point():
+        return _converted(tensor, device)
+    size = tensor.numel() * torch.float64.itemsize
+    kept = kept_copy(tensor, "double", size, lambda: tensor.to(device, torch.float64))
+    return _marked(_converted(tensor, device) if kept is None else kept.detach(), tensor)
+
+
 def _converted(tensor: Tensor, device: torch.device) -> Tensor:
-    result = tensor.to(device, torch.float64 if tensor.is_floating_point() else tensor.dtype)
+    return _marked(tensor.to(device, torch.float64 if tensor.is_floating_point() else tensor.dtype), tensor)
+
+
+def _marked(result: Tensor, tensor: Tensor) -> Tensor:
+    """A converted weight that says which one it is of; a copy that is kept must not, or it would keep that alive."""
+    device = result.device
     if isinstance(tensor, nn.Parameter) and tensor.dtype == torch.float32 and tensor.device == device:
         setattr(result, EXACT, tensor)
     return result

@@ -1,10 +1,11 @@
-"""Rows of attention maps that a fused function does not show, and means over heads, computed from its inputs.
+"""What a fused function of attention does not show, computed from its inputs: rows of its map, and means over heads.
 
-A few queries are computed at a time: their maps stay in the processor's cache, while whole maps wait for the memory.
+A few queries are computed at a time, with the keys that any of them sees: their maps stay in the processor's cache,
+while whole maps wait for the memory.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -37,17 +38,25 @@ class FusedAttention:
         """The rows of the map of some queries, [batch, head, query, key]."""
         batch, heads, _, keys = self.map_shape
         result, key = self.query.new_empty(batch, heads, len(positions), keys), self._key()
-        for queries in self._chunks(len(positions)):
+        for queries in self._slices(len(positions)):
             result[:, :, queries] = self._weights(positions[queries], key)
+        return result
+
+    @torch.no_grad()
+    def mix(self) -> Tensor:
+        """The values that its map mixes, [batch, head, query, width]."""
+        result = self.query.new_empty(*self.map_shape[:3], self.value.shape[-1])
+        key = self._key()
+        for queries, keys in self.chunks():
+            result[:, :, queries] = self._weights(queries, key, keys) @ self.value[:, :, keys]
         return result
 
     @torch.no_grad()
     def mean(self) -> Tensor:
         """The map, averaged over heads, [batch, query, key]."""
-        result = self._empty()
-        key = self._key()
-        for queries in self._chunks():
-            result[:, queries] = self._weights(queries, key).mean(1)
+        result, key = self.mean_map(), self._key()
+        for queries, keys in self.chunks():
+            result[:, queries, keys] = self._weights(queries, key, keys).mean(1)
         return result
 
     @torch.no_grad()
@@ -60,33 +69,78 @@ class FusedAttention:
     @torch.no_grad()
     def mean_evidence(self, gradient: Tensor) -> Tensor:
         """The map times its gradient where that is positive, averaged over heads; `gradient` is that of `mixed`."""
-        result, key, values = self._empty().zero_(), self._key(), self.value.mT
-        for queries in self._chunks():
+        result, key, values = self.mean_map(), self._key(), self.value.mT
+        for queries, keys in self.chunks():
             arriving = gradient[:, :, queries]
             if arriving.any():  # in the last block, it is 0 but for the deciding positions
-                result[:, queries] = self._weights(queries, key).mul_(arriving @ values).relu_().mean(1)
+                weights = self._weights(queries, key, keys).mul_(arriving @ values[..., keys])
+                result[:, queries, keys] = weights.relu_().mean(1)
         return result
 
-    def _empty(self) -> Tensor:
+    def mean_map(self) -> Tensor:
+        """Zeros for what is averaged over heads, [batch, query, key]."""
         batch, _, *size = self.map_shape
-        return self.query.new_empty(batch, *size)
+        return self.query.new_zeros(batch, *size)
 
-    def _chunks(self, count: int | None = None) -> Iterator[slice]:
-        """As many of some queries at a time as CHUNK allows; by default, of all."""
-        batch, heads, length, keys = self.map_shape
+    def chunks(self) -> Iterator[tuple[slice, slice]]:
+        """As many queries at a time as CHUNK allows, and the keys from the first to the last that any of them sees."""
+        length, count = self.map_shape[2:]
+        for queries in self._slices(length):
+            keys = slice(0, count)
+            if self.mask is not None:
+                rows = self.mask[:, :, queries]
+                hidden = max(torch.finfo(dtype).min for dtype in (rows.dtype, torch.float32))
+                seen = (rows > hidden / 2).flatten(0, 2).any(0).nonzero()
+                keys = slice(int(seen[0]), int(seen[-1]) + 1) if len(seen) else slice(0, 1)
+            yield queries, keys
+
+    def softmax(self, scores: Tensor, queries: slice | Tensor, keys: slice) -> Tensor:
+        """The weights of some queries, from their scaled scores of some keys, which are overwritten."""
+        if self.mask is not None:
+            scores += self.mask[:, :, queries, keys]
+        return scores.softmax(-1)
+
+    def _slices(self, count: int) -> Iterator[slice]:
+        """As many of some queries at a time as CHUNK allows."""
+        batch, heads, _, keys = self.map_shape
         size = max(1, CHUNK // (batch * heads * keys))
-        return (slice(start, start + size) for start in range(0, length if count is None else count, size))
+        return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
     def _key(self) -> Tensor:
         """The key, scaled; in float32 at least, since products of half precision can overflow."""
         return self.key.mT.to(torch.promote_types(self.key.dtype, torch.float32)) * self.scale
 
-    def _weights(self, queries: slice | Tensor, key: Tensor) -> Tensor:
-        """The rows of the map of some queries."""
-        scores = self.query[:, :, queries].to(key) @ key
-        if self.mask is not None:
-            scores += self.mask[:, :, queries]
-        return scores.softmax(-1).to(self.query)
+    def _weights(self, queries: slice | Tensor, key: Tensor, keys: slice = slice(None)) -> Tensor:
+        """The rows of the map of some queries, at some keys."""
+        scores = self.query[:, :, queries].to(key) @ key[..., keys]
+        return self.softmax(scores, queries, keys).to(self.query)
+
+
+def fused_call(
+    mixed: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> FusedAttention | None:
+    """What a call of fused attention read, and mixed; None if its map cannot be computed of that.
+
+    Masks are sums of eager attention (see `attention_maps.with_eager_masks`), dropout is off.
+    """
+    summed = attn_mask is None or (attn_mask.ndim == 4 and attn_mask.is_floating_point())
+    if query.ndim != 4 or not summed or is_causal or dropout_p:
+        return None
+    if enable_gqa:
+        copies = query.shape[1] // key.shape[1]
+        key, value = key.repeat_interleave(copies, 1), value.repeat_interleave(copies, 1)
+    key, value = (tensor.expand(-1, query.shape[1], -1, -1) for tensor in (key, value))  # one head may serve all
+    if attn_mask is not None:
+        attn_mask = attn_mask.expand(-1, -1, query.shape[2], -1)  # one row may serve all queries
+    return FusedAttention(query, key, value, attn_mask, query.shape[-1] ** -0.5 if scale is None else scale, mixed)
 
 
 class FusedRecorder(AttentionMode):
@@ -101,39 +155,44 @@ class FusedRecorder(AttentionMode):
         self.calls: list[FusedAttention] = []
         self.readable = True
 
+    @property
+    def shapes(self) -> list[tuple[int, int, int, int]]:
+        """The shapes of the maps, [batch, head, query, key]."""
+        return [call.map_shape for call in self.calls]
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = super().__torch_function__(func, types, args, kwargs)
         if self.active and func is scaled_dot_product_attention:
-            self._record(result, *args, **kwargs or {})
+            self._record(fused_call(result, *args, **kwargs or {}))
         return result
 
     def on_weights(self, weights: Tensor) -> Tensor:
         return weights
 
-    def _record(
-        self,
-        mixed: Tensor,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> None:
-        """Keep a call; masks are sums of eager attention (see `attention_maps.with_eager_masks`), dropout is off."""
-        summed = attn_mask is None or (attn_mask.ndim == 4 and attn_mask.is_floating_point())
-        self.readable &= query.ndim == 4 and summed and not is_causal and not dropout_p
-        if not self.readable:
-            return
-        if enable_gqa:
-            copies = query.shape[1] // key.shape[1]
-            key, value = key.repeat_interleave(copies, 1), value.repeat_interleave(copies, 1)
-        key, value = (tensor.expand(-1, query.shape[1], -1, -1) for tensor in (key, value))  # one head may serve all
-        if attn_mask is not None:
-            attn_mask = attn_mask.expand(-1, -1, query.shape[2], -1)  # one row may serve all queries
-        if not self._gradients:
-            value = mixed = query.new_empty(0)
-        scale = query.shape[-1] ** -0.5 if scale is None else scale
-        self.calls.append(FusedAttention(query, key, value, attn_mask, scale, mixed))
+    def _record(self, call: FusedAttention | None) -> None:
+        self.readable &= call is not None
+        if call is not None and self.readable:
+            nothing = call.query.new_empty(0)
+            self.calls.append(call if self._gradients else replace(call, value=nothing, mixed=nothing))
+
+
+class Mixer(AttentionMode):
+    """Computes fused attention a few queries at a time, and keeps what it returns, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mixed: list[Tensor] = []
+        self.shapes: list[tuple[int, int, int, int]] = []
+        self.readable = True
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if not self.active or func is not scaled_dot_product_attention:
+            return func(*args, **kwargs)
+        call = fused_call(args[0], *args, **kwargs)
+        if call is None:
+            self.readable = False
+            return func(*args, **kwargs)
+        self.mixed.append(call.mix())
+        self.shapes.append(call.map_shape)
+        return self.mixed[-1]

@@ -16,15 +16,13 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from nbsal.model.running import restore
-from nbsal.model.running.version import sample
+from nbsal.model.running.weight_copies import kept_copy
 from nbsal.support.errors import UnknownName
 
 SETTING = "NBSAL_PRODUCTS"
 SETTINGS = ("auto", "torch", "onednn")
-ROOM = 2**30  # bytes of transposed copies of weights
 FEWEST_ROWS = 4  # of the activations: fewer are as quick without
 SMALLEST = 2**15  # numbers of a weight: for smaller ones the call costs more than the product
 SHORT = 64  # rows below which a transposed copy of the weights is quicker than the weights as they are
@@ -147,29 +145,12 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return result
 
 
-# For each weight: what tells whether it has changed, and a copy that lies transposed in memory.
-_COPIES: Any = WeakTensorKeyDictionary()
-
-
 def _transposed(weight: Tensor) -> Tensor:
     """The same weights, transposed in memory if there is room for a copy."""
     if not isinstance(weight, nn.Parameter) or weight.is_inference():
         return weight
-    version, numbers = (weight.data_ptr(), weight._version), sample(weight)
-    stored = _COPIES.get(weight)
-    if stored is None or stored[0] != version or not torch.equal(stored[1], numbers):
-        if weight.nbytes + copied_bytes() > ROOM:
-            return weight
-        with torch.no_grad():
-            stored = version, numbers.clone(), weight.detach().mT.contiguous().mT
-        _COPIES[weight] = stored
-    copy: Tensor = stored[2]
-    return copy
-
-
-def copied_bytes() -> int:
-    """The memory that transposed copies of weights take, at most ROOM."""
-    return sum(copy.nbytes for _, _, copy in list(_COPIES.data.values()))  # another thread may add one meanwhile
+    copy = kept_copy(weight, "transposed", weight.nbytes, lambda: weight.detach().mT.contiguous().mT)
+    return weight if copy is None else copy
 
 
 @cache

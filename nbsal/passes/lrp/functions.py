@@ -18,11 +18,11 @@ MULTIPLY = {T.mul, torch.mul, T.__mul__, T.__rmul__, T.div, torch.div, T.__trued
 BADDBMM = {torch.baddbmm, T.baddbmm}
 SOFTMAX = {functional.softmax, torch.softmax, T.softmax}
 SUM = {T.sum, torch.sum, T.mean, torch.mean}
+UNCHANGED = {functional.dropout, torch.dropout, T.neg, torch.neg, T.__neg__}  # linear; dropout is off
 # Norms that are written in Python are found by `is_single_operation`.
 IDENTITY = {
     functional.layer_norm, torch.layer_norm, functional.rms_norm, functional.gelu, functional.relu, functional.silu,
-    torch.tanh, T.tanh, torch.relu, functional.dropout, torch.dropout, T.neg, torch.neg, T.__neg__,
-    functional.normalize, torch.pow, T.pow, T.__pow__,
+    torch.tanh, T.tanh, torch.relu, functional.normalize, torch.pow, T.pow, T.__pow__, *UNCHANGED,
 }  # fmt: skip
 # Functions that move or copy values, or only read properties of a tensor.
 MOVES = frozenset(

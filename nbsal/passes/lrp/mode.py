@@ -15,12 +15,13 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from nbsal.model.running import architecture, restore
 from nbsal.model.running.double import EXACT
 from nbsal.model.running.products import double_linear
 from nbsal.model.running.version import tensors_version
-from nbsal.passes.lrp import functions, gradients, positions, rules
+from nbsal.passes.lrp import functions, rules
 from nbsal.passes.lrp.rules import Rules, apply
 
 # (block, relevance that arrives at its product of attention and values)
@@ -50,7 +51,6 @@ class RelevanceMaps:
 
     hidden: dict[int, Tensor] = field(default_factory=dict)  # layer -> [batch, position, width]
     attention: dict[int, Tensor] = field(default_factory=dict)  # block -> [batch, head, query, key]
-    apart: positions.Apart | None = None  # tokens and positions, under rules that tell them apart
 
 
 PROXY = "_nbsal_proxy"
@@ -79,8 +79,7 @@ class RelevanceMode(restore.Mode):
         self.batch_size = 1
         self.inside: list[nn.Module] = []  # the modules that run now and are treated as one operation
         self.stores_maps = True
-        self.tokens: list[Tensor] = []  # the proxies of token embeddings and of positions, where they are told apart
-        self.positions: list[Tensor] = []
+        self.fused: Callable[..., Tensor] | None = None  # what stands for a call of fused attention
 
     def start(self, hidden: Tensor) -> None:
         """Attach the first proxy, to the hidden states that relevance propagates back to."""
@@ -91,8 +90,10 @@ class RelevanceMode(restore.Mode):
         kwargs = dict(kwargs or {})
         named = any(proxy_of(value) is not None for value in _flatten(kwargs.values()))
         proxied = named or any(proxy_of(value) is not None for value in _flatten(args))
-        if not self.active or not proxied or (self.inside and self.rules.temperature is None):
+        if not self.active or not proxied or self.inside:
             return func(*args, **kwargs)
+        if func is scaled_dot_product_attention and self.fused is not None:
+            return self.fused(*args, **kwargs)
         if func in functions.BADDBMM:
             return self._baddbmm(*args, **kwargs)
         if named:  # the rules read positional arguments
@@ -106,10 +107,6 @@ class RelevanceMode(restore.Mode):
         if getattr(func, "__name__", "") in functions.SHAPES and proxy_of(args[0]) is None:
             return y
         proxies = [_to_proxy(value) for value in args]
-        if self.rules.temperature is not None:
-            _attach_proxies(y, gradients.apply(func, y, proxies, kwargs, self.rules.temperature, self.inside))
-            self.softmaxes += func in functions.SOFTMAX and y.ndim == 4
-            return y
         values = _detach(y)
         if func in functions.LINEAR:
             attach_proxy(y, self._linear(values, *proxies, **kwargs))
@@ -125,8 +122,7 @@ class RelevanceMode(restore.Mode):
         elif func in functions.SUM:
             attach_proxy(y, apply(rules.Sum, proxies[0], values, _axes(args, kwargs), self.rules))
         elif func in functions.SOFTMAX:
-            taylor = self.rules.softmax == "taylor"
-            attach_proxy(y, apply(rules.Softmax if taylor else rules.Identity, proxies[0], values))
+            attach_proxy(y, apply(rules.Identity, proxies[0], values))
             if y.ndim == 4:
                 setattr(y, ATTENTION_MARK, (self.softmaxes, y.shape[:2]))
                 self.softmaxes += 1
@@ -311,25 +307,9 @@ def relevance_mode(
             if proxy_of(hidden) is None:
                 mode.start(hidden)
 
-        def attach_to_tokens(module: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
-            mode.start(output)
-            mode.tokens.append(_to_proxy(output))
-
-        def attach_to_positions(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
-            tensors = positions.of_each_text(output, mode.batch_size)
-            for tensor in tensors:
-                mode.start(tensor)
-                mode.positions.append(_to_proxy(tensor))
-            return tensors if isinstance(output, tuple) else tensors[0]
-
-        tables = (positions.token_tables(model), positions.position_tables(model)) if chosen.positions else ([], [])
-        hooked = {attach_to_tokens: tables[0], attach_to_positions: tables[1]}
-        changes.record_undo(restore.remove_hooks, [*first_blocks, *tables[0], *tables[1]], attach, *hooked)
+        changes.record_undo(restore.remove_hooks, first_blocks, attach)
         for block in first_blocks:
             block.register_forward_pre_hook(attach, with_kwargs=True)
-        for hook, modules in hooked.items():
-            for module in modules:
-                module.register_forward_hook(hook)
         yield mode
 
 
@@ -354,7 +334,7 @@ def rules_mode(
 
     def leave(module: nn.Module, args: Any, output: Tensor) -> None:
         mode.inside.pop()
-        if proxy_of(args[0]) is not None and chosen.temperature is None:
+        if proxy_of(args[0]) is not None:
             attach_proxy(output, _pass_through(output, args[0]))
 
     with architecture.frozen(model), restore.Changes(model) as changes:

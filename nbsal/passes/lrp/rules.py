@@ -3,7 +3,7 @@
 Each is named after the operation it applies to, and takes the inputs of this operation and its output `y`. Backwards,
 the relevance of the output is distributed to the inputs. Totals are kept separately for each text of a batch, so that
 texts do not influence each other. Formulas: Chefer et al. 2021a, Song et al. 2024 (positive contributions, halves for
-products, totals for sums), Achtibat et al. 2024 (epsilon, Taylor softmax).
+products, totals for sums). Rules that hand relevance on in proportion to what was summed are in `nbsal.passes.changed_gradients`.
 """
 
 from dataclasses import dataclass
@@ -25,39 +25,30 @@ class Rules:
     """Which variant of each rule applies. Deviations of the published programs are defined only here.
 
     `linear`: "positive" distributes relevance over positive contributions; "per-sign" does the same for products of
-    two positive and of two negative factors, each with its own denominator; "epsilon" distributes it over all
-    contributions, the bias included.
+    two positive and of two negative factors, each with its own denominator.
     `add`: "totals" rescales the shares of both summands to keep the total of a text; "plain" leaves them as they are.
-    `softmax`: "identity" passes relevance unchanged; "taylor" uses the first-order expansion.
     `epsilon_follows_sign`: the epsilon added to a denominator has the denominator's sign. The published programs always
     add a positive one, so small negative denominators may become zero.
     `mask`: the attention mask counts as a summand of the attention scores.
     `transposed`: linear layers with transposed weights (GPT-2) follow the linear rule; the published program treats
     them as a sum of bias and product.
     `spread`: a target at an end of a span spreads its relevance over all positions of the last layer.
-    `positions`: relevance is propagated down to tokens and positions, told apart (see `positions`).
-    `temperature`: with a number, gradients take the place of relevance, modified as in Edin et al. 2025; the number is
-    the temperature of softmax (see `gradients`).
 
-    >>> Rules(linear="epsilon") == DEFAULT
+    >>> Rules(linear="per-sign") == DEFAULT
     False
     """
 
     linear: str = "positive"
     add: str = "totals"
-    softmax: str = "identity"
     epsilon_follows_sign: bool = True
     mask: bool = False
     transposed: bool = True
     spread: bool = False
-    positions: bool = False
-    temperature: float | None = None
 
 
 DEFAULT = Rules()
 PUBLISHED = Rules(epsilon_follows_sign=False, mask=True, transposed=False, spread=True)
 CHEFER_RULES = Rules(linear="per-sign", add="plain", epsilon_follows_sign=False, mask=True)
-ATTN_LRP = Rules(linear="epsilon", add="plain", softmax="taylor")
 
 
 def apply(rule: type[Function], *args: Any) -> Tensor:
@@ -148,9 +139,7 @@ class Linear(Function):
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
         x, weight, bias, y = ctx.saved_tensors
-        if ctx.rules.linear == "epsilon":
-            result = x * multiply(share(relevance, y, ctx.rules), weight.mT)
-        elif ctx.rules.linear == "per-sign":
+        if ctx.rules.linear == "per-sign":
             result = _per_sign(relevance, x, weight, ctx.rules)
         else:
             result = _positive(relevance, x, ctx.factors, y.clone() if bias is None else y - bias)
@@ -316,47 +305,3 @@ class AddMM(Function):
         total, summand_bias, summand_product = (tensor.unflatten(0, (ctx.batch_size, -1)) for tensor in tensors)
         relevance_product = summands(total, summand_bias, summand_product, ctx.rules)[1].flatten(0, 1)
         return None, x * (share(relevance_product, product, ctx.rules) @ weight.T) / 2, None, None, None, None
-
-
-class Softmax(Function):
-    """Softmax by its first-order expansion: x * (R - y * sum R).
-
-    >>> x = torch.tensor([[1.0, 1.0]], requires_grad=True)
-    >>> y = apply(Softmax, x, x.softmax(-1))
-    >>> torch.autograd.grad(y[0, 0], x)[0]
-    tensor([[ 0.5000, -0.5000]])
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
-        ctx.save_for_backward(x, y)
-        return y.detach()
-
-    @staticmethod
-    def backward(ctx: Any, relevance: Tensor) -> Any:
-        x, y = ctx.saved_tensors
-        result = y * relevance.sum(-1, keepdim=True)
-        torch.sub(relevance, result, out=result).mul_(x)
-        return result.masked_fill_(y == 0, 0.0), None  # at masked positions x is a huge negative number
-
-
-class TemperedSoftmax(Function):
-    """Softmax with the gradient that it has at the same scores divided by a temperature, not itself divided by it.
-
-    >>> x = torch.tensor([[0.0, 2.0]], requires_grad=True)
-    >>> y = apply(TemperedSoftmax, x, x.softmax(-1), 2.0)
-    >>> torch.autograd.grad(y[0, 0], x)[0].round(decimals=3)
-    tensor([[ 0.1970, -0.1970]])
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor, temperature: float) -> Tensor:
-        ctx.save_for_backward(x)
-        ctx.temperature = temperature
-        return y.detach()
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        (x,) = ctx.saved_tensors
-        flat = (x / ctx.temperature).softmax(-1)
-        return flat * (gradient - (gradient * flat).sum(-1, keepdim=True)), None, None

@@ -134,3 +134,12 @@ def test_an_adapter_that_is_a_pickle_is_not_opened(tmp_path):
     torch.save(model.state_dict(), folder / "adapter_model.bin")
     with refuses_part("weights"):
         nbsal.load(folder)
+
+
+def test_an_adapter_without_a_tokenizer_is_read_with_that_of_its_base(tmp_path):
+    model = wrapped.adapted()
+    model.peft_config["default"].base_model_name_or_path = str(zoo.save(tmp_path, "bert", "sequence"))
+    model.save_pretrained(tmp_path / "adapter")
+    with pytest.warns(UserWarning, match="tokenizer="):
+        subject = nbsal.load(tmp_path / "adapter")
+    assert subject.tokenizer.get_vocab() == zoo.tokenizer("wordpiece").get_vocab()

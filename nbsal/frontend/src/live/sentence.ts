@@ -1,9 +1,9 @@
 // What is said of a result that nothing has checked: the decision and the words with the highest scores, as in Python.
 
 import type { Token } from "../decode";
-import { confidence, nameInSentence, type Phrase } from "../headline";
+import { confidence, nameInSentence } from "../headline";
 import { marksOf, totals } from "../marks";
-import type { Statement } from "../traits";
+import type { Phrase, Statement } from "../traits";
 
 const LEANING = 0.6; // probability below which a decision is doubtful
 const MOST = 0.5; // share of the scores on special tokens above which the sentence is about the words alone

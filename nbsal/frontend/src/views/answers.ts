@@ -13,9 +13,9 @@ import type { AnswersTraits } from "../answer-traits";
 import { bind, type Context } from "../context";
 import { colourScale, displayMenu, SHADING, segments } from "../display";
 import { h } from "../dom";
-import { layerStepper, type Side } from "../explainer-controls";
+import { layerStepper } from "../explainer-controls";
 import { plural } from "../format";
-import { nameInSentence, type Phrase, phraseNodes } from "../headline";
+import { nameInSentence, phraseNodes } from "../headline";
 import { legend } from "../legend";
 import { largestOf } from "../marks";
 import { methodPicker } from "../method-picker";
@@ -23,7 +23,8 @@ import { mount } from "../mount";
 import { saveMenu } from "../save";
 import { scoredText } from "../scored-text";
 import { shareBar, specialShare } from "../share-bar";
-import type { ShadedTraits } from "../traits";
+import type { Side } from "../side";
+import type { Phrase, ShadedTraits } from "../traits";
 import { undo } from "../undo";
 
 const TITLE =

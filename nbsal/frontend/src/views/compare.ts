@@ -5,7 +5,7 @@ import { bind, type Context } from "../context";
 import { colourScale, displayMenu, type Setting, SHADING, scaleSetting, segments } from "../display";
 import { consume, h } from "../dom";
 import { textEditor, typing } from "../editor";
-import { firstSide, methodControls, type Side, secondSide, selectionButton, topSetting } from "../explainer-controls";
+import { methodControls, selectionButton, topSetting } from "../explainer-controls";
 import { type Explanation, explanationReader } from "../explanation";
 import { formatPercent, formatScore, plural } from "../format";
 import { phraseNodes } from "../headline";
@@ -19,6 +19,7 @@ import { type Readout, readoutLine, scoreWords, UNSCORED } from "../readout";
 import { saveMenu } from "../save";
 import { scoredText } from "../scored-text";
 import { search } from "../search";
+import { firstSide, type Side, secondSide } from "../side";
 import type { CompareTraits } from "../traits";
 import { EXPLAINED, undoable } from "../undo";
 

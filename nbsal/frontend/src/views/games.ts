@@ -6,7 +6,6 @@ import { nearest, ticks, valueAt } from "../chart-geometry";
 import { bind, type Context } from "../context";
 import { SHADING, segments } from "../display";
 import { closest, consume, h } from "../dom";
-import { firstSide } from "../explainer-controls";
 import { type Explanation, explanationReader } from "../explanation";
 import { formatPercent } from "../format";
 import { type Steps, stepTag, VERBS } from "../game-words";
@@ -16,6 +15,7 @@ import { mount } from "../mount";
 import { player } from "../player";
 import { reading } from "../reading";
 import { saveMenu } from "../save";
+import { firstSide } from "../side";
 import type { Game, GamesTraits, PlayedGames } from "../traits";
 import { EXPLAINED, undo } from "../undo";
 

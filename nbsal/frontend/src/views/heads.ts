@@ -5,7 +5,6 @@ import { beforeAfter } from "../before-after";
 import type { Context } from "../context";
 import { SHADING } from "../display";
 import { h } from "../dom";
-import { firstSide } from "../explainer-controls";
 import { type Explanation, explanationReader } from "../explanation";
 import { headControls, methodHint } from "../head-controls";
 import { headGrid, headSwitches, headsAct } from "../head-grid";
@@ -13,6 +12,7 @@ import { changesOf } from "../head-words";
 import { mount } from "../mount";
 import { reading } from "../reading";
 import { saveMenu } from "../save";
+import { firstSide } from "../side";
 import type { HeadsTraits } from "../traits";
 import { undo } from "../undo";
 

@@ -6,7 +6,7 @@ Nothing is unpickled, and no code but that of the library itself is run.
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from nbsal.model.loading import checkpoint
 from nbsal.model.loading.saved_files import read_json
 from nbsal.model.loading.wrappers.plain import check_adapter
 from nbsal.support.errors import ModelError
+from nbsal.support.warning import warn
 
 ADAPTER, ADAPTER_WEIGHTS = checkpoint.ADAPTER, "adapter_model.safetensors"
 SETFIT, MODULES = "config_setfit.json", "modules.json"
@@ -107,20 +108,45 @@ def _load_adapter(folder: Path, dtype: torch.dtype) -> Any:
 
 
 def _base_of(folder: Path, base: str | None) -> str:
-    """Where the base model of an adapter is: as the adapter says, or beside it; a hub id if it is in the cache."""
+    """Where the base model of an adapter is."""
+    if found := _find_base(folder, base):
+        return found
+    message = f"The adapter {folder} belongs to {base}, which is neither a folder nor in the cache. Pass the PeftModel."
+    raise ModelError(message, part="base model")
+
+
+def _find_base(folder: Path, base: str | None, **options: Any) -> str | None:
+    """Where a base model is: as a folder says, or beside it; a hub id if it is in the cache."""
     from transformers.utils import cached_file
 
     places = [Path(base or "?"), folder / (base or "?"), folder.parent / Path(base or "?").name]
     for place in places:
         if (place / "config.json").is_file():
             return str(place)
-    try:
-        if base and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", base) and cached_file(base, "config.json"):
+    with suppress(OSError):
+        if base and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", base) and cached_file(base, "config.json", **options):
             return base
-    except OSError:
-        pass
-    message = f"The adapter {folder} belongs to {base}, which is neither a folder nor in the cache. Pass the PeftModel."
-    raise ModelError(message, part="base model")
+    return None
+
+
+def base_tokenizer(source: str) -> Any:
+    """The tokenizer of what a folder without one was trained from, with a warning; None if that is not here."""
+    for base in _bases(Path(source)):
+        with suppress(ModelError):
+            if (tokenizer := checkpoint.saved_tokenizer(base, "model")) is not None:
+                warn(f"{source} has no tokenizer, so that of its base {base} is used. Pass tokenizer=... for another.")
+                return tokenizer
+    return None
+
+
+def _bases(folder: Path) -> Iterator[str]:
+    """Where a folder says that its model comes from, and the folder of the training run that saved it."""
+    for file, name in ((ADAPTER, "base_model_name_or_path"), ("config.json", "_name_or_path")):
+        base = read_json(folder / file).get(name) if (folder / file).is_file() else None
+        if isinstance(base, str) and (found := _find_base(folder, base, local_files_only=True)):
+            yield found
+    if re.fullmatch(r"checkpoint-\d+", folder.resolve().name):
+        yield str(folder.resolve().parent)
 
 
 def _trained_heads(folder: Path) -> dict[str, int]:

@@ -5,9 +5,8 @@ from typing import Any
 
 from torch import nn
 
-from nbsal.model.loading.black_box import BlackBox
-from nbsal.model.loading.usage import Opened, Request, Usage
-from nbsal.model.loading.wrappers import embedding, pipelines, plain, setfit
+from nbsal.model.loading.usage import Opened, Request
+from nbsal.model.loading.wrappers import embedding, pipelines, plain, predictors, setfit
 from nbsal.support.errors import InputError
 
 # The module that begins the name of the object's class or of one that it extends, and what opens such an object.
@@ -34,10 +33,7 @@ def open_model(model: Any, request: Request) -> Opened | None:
         return embedding.open_body(model, request)
     if isinstance(model, nn.Module):
         return plain.open_module(model, request)
-    if callable(model) and not isinstance(model, type):
-        box = BlackBox(model)
-        return Opened(box, usage=Usage(activation=box.activation))
-    return None
+    return predictors.open_predictor(model, request)
 
 
 def _check_similarity(model: Any, places: Sequence[str], request: Request) -> None:

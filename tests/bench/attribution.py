@@ -1,0 +1,169 @@
+"""What relevance costs beside a gradient, in forward passes of the stock model: `python -m tests.bench.attribution`.
+
+CPU time of one thread, interleaved. AttnLRP of every token of a reply by a random Llama of width 192 stands beside the
+rules of LXT (Achtibat et al. 2024) in one graph, followed token by token, and beside captum; a random bert-base has a
+batch and one text, and a random ModernBERT of 6 blocks, width 128 and 4 heads long texts, with the memory that they
+take beyond the model. `--only` chooses replies, batch, text or long.
+"""
+
+import copy
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from unittest import mock
+
+import numpy as np
+import torch
+import transformers
+from captum.attr import LayerGradientXActivation, LLMGradientAttribution, TextTokenInput
+from torch.nn import functional
+from transformers.models.llama import modeling_llama
+
+import nbsal
+from nbsal.answers import prompts, sources
+from tests.answers.writers import tokenizer
+from tests.bench import growth, table
+from tests.bench.decoding import rows
+from tests.bench.measure import alone, in_forwards, random_bert
+from tests.bench.table import Row, cost
+
+UNIT = "forward passes"
+REPLIES = {(4, 32): 42, (12, 64): 62}  # blocks, and tokens of the reply to a prompt of 504: the goal
+LONG = (2048, 4096)
+PARTS = ("replies", "batch", "text", "long")
+
+
+def load(blocks: int, quick: bool) -> nbsal.Subject:
+    """A random Llama in float32."""
+    torch.manual_seed(0)
+    width, inner, heads = (32, 64, 2) if quick else (192, 512, 6)
+    sizes = {"hidden_size": width, "intermediate_size": inner, "num_attention_heads": heads}
+    special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "num_hidden_layers": blocks}
+    config = transformers.LlamaConfig(vocab_size=400, **sizes, **special)
+    reader = copy.deepcopy(tokenizer(None))
+    reader.model_max_length = config.max_position_embeddings
+    return nbsal.load(transformers.LlamaForCausalLM(config).eval(), tokenizer=reader)
+
+
+def share(x, part):
+    """The same value with a part of the gradient."""
+    return x * part + (x * (1 - part)).detach()
+
+
+def lxt_scores(model, ids, reply):
+    """AttnLRP as LXT computes it: input times gradient under its rules, a backward pass a token in one graph."""
+    attend = functional.scaled_dot_product_attention
+
+    def norm(self, x):
+        return self.weight * (x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.variance_epsilon).detach())
+
+    def feed_forward(self, x):
+        gate = self.gate_proj(x)
+        active = gate * (functional.silu(gate) / (gate + 1e-10)).detach()
+        return self.down_proj(share(active * self.up_proj(x), 0.5))
+
+    def attention(q, k, v, **options):
+        return attend(share(q, 0.25), share(k, 0.25), share(v, 0.5), **options)
+
+    with ExitStack() as stack:
+        for owner, name, changed in (
+            (modeling_llama.LlamaRMSNorm, "forward", norm),
+            (modeling_llama.LlamaMLP, "forward", feed_forward),
+            (functional, "scaled_dot_product_attention", attention),
+        ):
+            stack.enter_context(mock.patch.object(owner, name, changed))
+        states = model.get_input_embeddings()(ids).detach().requires_grad_()
+        logits = model(inputs_embeds=states, use_cache=False, logits_to_keep=len(reply) + 1).logits[0]
+    scores = []
+    for position, index in enumerate(reply):
+        (gradient,) = torch.autograd.grad(logits[position, index], states, retain_graph=True)
+        scores.append((gradient * states).sum(-1)[0].detach() / logits[position, index].detach())
+    return torch.stack(scores).numpy()
+
+
+def replies(rounds: int, quick: bool) -> list[Row]:
+    """AttnLRP for all tokens of a reply, beside what others do for as many."""
+    table_rows = []
+    for (blocks, count), goal in REPLIES.items():
+        subject = load(blocks, quick)
+        prompt = " ".join(["a" + " a" * ((60 if quick else 512) // 8 - 3) + "."] * 8)
+        reply = torch.randint(10, 300, (count,), generator=torch.Generator().manual_seed(0)).tolist()
+        read = prompts.read_prompt(subject, sources.parse_prompt(prompt, ()), None, None)
+        ids = torch.tensor([prompts.with_reply(subject, read, reply).row.ids])
+        model, token = subject.model.requires_grad_(False), subject.tokenizer
+
+        def forward(model=model, ids=ids, count=count):
+            with torch.no_grad():
+                model(ids, use_cache=False, logits_to_keep=count + 1)
+
+        def ours(method, subject=subject, prompt=prompt, reply=reply, **settings):
+            explain = nbsal.Explainer(subject, method, **settings)
+            return lambda: explain.reply(prompt, reply, check=False, progress=False)
+
+        def captum(model=model, token=token, prompt=prompt, reply=reply):
+            method = LLMGradientAttribution(LayerGradientXActivation(model, model.model.embed_tokens), token)
+            method.attribute(TextTokenInput(prompt, token), target=torch.tensor(reply))
+
+        peer = lambda model=model, ids=ids, reply=reply: lxt_scores(model, ids, reply)  # noqa: E731
+        works = {"default": ours("attn-lrp"), "float32": ours("attn-lrp", dtype="model"), "LXT": peer, "captum": captum}
+        first, second = works["default"]().scores, peer()
+        difference = (np.abs(first - second).max(1) / np.abs(second).max(1)).max()
+        costs = in_forwards(works, forward, rounds)
+        name = f"attn-lrp, {ids.shape[1] - count} + {count} tokens, {blocks} blocks"
+        agree = f"largest difference from the rules of LXT: {difference:.1e} of a row's largest score"
+        table_rows += [
+            cost(name, costs["default"], UNIT, goal, ratio=agree),
+            cost('  dtype="model"', costs["float32"], UNIT, goal),
+            cost("  the rules of LXT, one graph, token by token", costs["LXT"], UNIT),
+            cost("  captum's gradient times input", costs["captum"], UNIT),
+        ]
+    return table_rows
+
+
+def encoder(batch: int, length: int, goals: dict[str, float], rounds: int) -> list[Row]:
+    """Methods on a batch of bert-base."""
+    subject = random_bert()
+    encoded = rows(batch, length, subject.model.config.vocab_size)
+    ids = encoded.input_ids
+
+    def forward():
+        with torch.no_grad():
+            subject.model(**subject.inputs(encoded))
+
+    explainers = {name: nbsal.Explainer(subject, name) for name in goals}
+    works = {
+        name: lambda explain=explain: explain.encoded(encoded, [None] * batch) for name, explain in explainers.items()
+    }
+    for work in works.values():
+        work()  # the first call takes longer
+    costs = in_forwards(works, forward, rounds)
+    return [cost(f"{name}, {batch} x {ids.shape[1]} tokens", costs[name], UNIT, goal) for name, goal in goals.items()]
+
+
+def long_texts(rounds: int, quick: bool) -> list[Row]:
+    """Transformer attribution of long texts, each in a process of its own."""
+    table_rows = []
+    for tokens in (256,) if quick else LONG:
+        name, work = "transformer-attribution", partial(growth.in_forwards, dtype="mixed")
+        measured = [alone(work, name, "modernbert", tokens, start=growth.START) for _ in range(rounds)]
+        forwards, megabytes = zip(*measured, strict=True)
+        table_rows.append(cost(f"{name}, {tokens:,} tokens, ModernBERT", forwards, UNIT, 7))
+        table_rows.append(cost("  memory growth", megabytes, "MB", 1000, digits=0))
+    return table_rows
+
+
+def results(rounds: int = 3, quick: bool = False, only: Sequence[str] = PARTS) -> list[Row]:
+    """The costs of replies, of a batch, of one text and of long texts."""
+    torch.set_num_threads(1)
+    batch = {"transformer-attribution": 4.2, "attn-lrp": 2.2}
+    works = {
+        "replies": lambda: replies(rounds, quick),
+        "batch": lambda: encoder(*((2, 16) if quick else (8, 64)), batch, rounds),
+        "text": lambda: encoder(1, 24, {"transformer-attribution": 4.5, "attn-lrp": 3}, rounds),
+        "long": lambda: long_texts(rounds, quick),
+    }
+    return [row for name in only for row in works[name]()]
+
+
+if __name__ == "__main__":
+    table.main(results, __doc__, only={"nargs": "*", "default": PARTS, "choices": PARTS, "metavar": "PART"})
