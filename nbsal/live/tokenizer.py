@@ -7,12 +7,13 @@ character, so that the page gets the same ids; what depends on more than one cha
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 from unicodedata import normalize
 
 from nbsal.support.errors import ModelError
 
-CODES = [*range(0xD800), *range(0xE000, 0x40000), *range(0xE0000, 0x110000)]  # without surrogates
+CODES = (range(0xD800), range(0xE000, 0x40000), range(0xE0000, 0x110000))  # without surrogates
 EMPTY = range(0x40000, 0xE0000)  # planes in which no version of Unicode has a character
 HANGUL = range(0xAC00, 0xD7A4)  # syllables, which the page takes apart by the rule
 MARKS = "\u302e\U0001d165"  # combining marks that are not removed, of two different combining classes
@@ -31,7 +32,7 @@ def tokenizer_tables(tokenizer: Any) -> dict[str, Any]:
     that become something else, `into` what they become.
     """
     content = json.loads(tokenizer.backend_tokenizer.to_str())
-    _check(content, type(tokenizer).__name__)
+    _check(tokenizer, content)
     vocabulary = content["model"]["vocab"]
     words = sorted(vocabulary, key=vocabulary.__getitem__)
     if [vocabulary[word] for word in words] != list(range(len(words))):
@@ -52,7 +53,7 @@ def tokenizer_tables(tokenizer: Any) -> dict[str, Any]:
 @lru_cache(maxsize=4)
 def _character_tables(normalizer_json: str, pre_tokenizer_json: str) -> dict[str, Any]:
     normalizer, splitter = _parts(normalizer_json, pre_tokenizer_json)
-    every = {code: normalizer.normalize_str(chr(code)) for code in CODES}
+    every = {code: normalizer.normalize_str(chr(code)) for code in chain(*CODES)}
     _check_plain(every, normalizer, splitter)
     outputs = {code: text for code, text in every.items() if code not in HANGUL}
     texts = {code: text.strip(" ") for code, text in outputs.items() if text.strip(" ")}
@@ -128,10 +129,17 @@ def _ranges(codes: Iterable[int]) -> list[int]:
     return ranges
 
 
-def _check(content: dict[str, Any], name: str) -> None:
+def _check(tokenizer: Any, content: dict[str, Any]) -> None:
     """Refuse a tokenizer that does more than the page does."""
+    first, separator, pair = (
+        tokenizer.cls_token_id,
+        tokenizer.sep_token_id,
+        tokenizer.backend_tokenizer.encode("a", "a"),
+    )
+    structure = (pair.ids[::2], pair.type_ids) == ([first, separator, separator], [0, 0, 0, 1, 1])
     kinds = [(content[part] or {}).get("type") for part in ("normalizer", "pre_tokenizer", "model")]
     flags = ("single_word", "lstrip", "rstrip", "normalized")
     plain = not any(token[flag] for token in content["added_tokens"] for flag in flags)
-    if kinds != ["BertNormalizer", "BertPreTokenizer", "WordPiece"] or not plain:
-        raise ModelError(f"A live page cannot run the tokenizer {name}. {CHOICE}", part="tokenizer")
+    if kinds != ["BertNormalizer", "BertPreTokenizer", "WordPiece"] or not plain or not structure:
+        message = f"A live page cannot run the tokenizer {type(tokenizer).__name__}. {CHOICE}"
+        raise ModelError(message, part="tokenizer")

@@ -60,7 +60,7 @@ class Compare(ExplainerView):
     """
 
     inputs = (*ExplainerView.inputs, *(f"other_{name}" for name in SETTINGS))
-    can_live = True
+    live_name = "compare"
     _esm = asset("compare.js")
     _css = asset("compare.css")
 

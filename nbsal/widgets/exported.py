@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class ExportedWidget(CheckedWidget):
     """A widget whose `result` can be exported; a subclass computes it and says when there is one."""
 
-    can_live: ClassVar[bool] = False  # whether a page can answer for the view
+    live_name: ClassVar[str] = ""  # what a live page calls the view; "" if no page can answer for it
 
     status: Any
 

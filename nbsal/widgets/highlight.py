@@ -24,7 +24,7 @@ class Highlight(ExplainerView):
     'positive'
     """
 
-    can_live = True
+    live_name = "highlight"
     _esm = asset("highlight.js")
     _css = asset("highlight.css")
 

@@ -50,7 +50,7 @@ class Layers(ExplainerView):
     inputs = ("text", "method", "target", "tau")
     accepts = (LayerSaliency,)
     layer_methods_only = True
-    can_live = True
+    live_name = "layers"
     _esm = asset("layers.js")
     _css = asset("layers.css")
 

@@ -38,7 +38,7 @@ def describe(view: Any, folder: Path, page: str) -> dict[str, Any]:
     names = [name for name in METHODS if subject.decodes or not name.startswith("decoded")]
     methods = [method_choice(catalogue.create(name), subject) | {"group": "recommended"} for name in names]
     return {
-        "view": type(view).__name__.lower(),
+        "view": view.live_name,
         "folder": f"{FOLDER}/{files.name}",
         "name": copy_name(subject),
         "labels": list(subject.labels),
@@ -68,7 +68,7 @@ def write(path: str | Path, page: str) -> None:
 
 def _explainers(view: Any) -> "list[Explainer]":
     """The explainers of a view with its settings."""
-    if not view.can_live:
+    if not view.live_name:
         message = f"{type(view).__name__} cannot be a live page: {VIEWS} can. Pass interactive=True instead."
         raise InputError(message, argument="live", value=True)
     if view.explainer is None:

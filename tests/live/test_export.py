@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from tokenizers.processors import ByteLevel
 
 import nbsal
 from nbsal import live
@@ -100,14 +101,16 @@ def test_other_heads_and_tokenizers_are_refused(tiny, reviews, tmp_path):
     assert caught.value.part == "tokenizer"
 
 
-def test_added_tokens_that_are_normalised_and_gaps_in_the_ids_are_refused(reviews):
+def test_added_tokens_that_are_normalised_other_structures_and_gaps_in_the_ids_are_refused(reviews):
     plain = tokenizer_tables(reviews.tokenizer)
     assert plain["added"]["[SEP]"] == plain["separator"] and plain["vocabulary"][plain["first"]] == "[CLS]"
     added = copy.deepcopy(reviews.tokenizer)
     added.add_tokens(["spoiler"])
     vocabulary = dict(reviews.tokenizer.get_vocab())
     del vocabulary["zebra"]
-    for tokenizer in (added, type(reviews.tokenizer)(vocab=vocabulary, do_lower_case=True)):
+    bare = copy.deepcopy(reviews.tokenizer)
+    bare.backend_tokenizer.post_processor = ByteLevel()
+    for tokenizer in (added, bare, type(reviews.tokenizer)(vocab=vocabulary, do_lower_case=True)):
         with pytest.raises(ModelError) as caught:
             tokenizer_tables(tokenizer)
         assert caught.value.part == "tokenizer"

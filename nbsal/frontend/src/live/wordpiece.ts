@@ -54,8 +54,9 @@ export class WordPiece {
       }
     }
     this.changed = new Map([...tables.changed].map((character, i) => [character, [...tables.into[i]]]));
-    const escaped = Object.keys(tables.added).map((text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
-    this.added = new RegExp(escaped.join("|"), "gu");
+    const longestFirst = Object.keys(tables.added).sort((a, b) => b.length - a.length);
+    const escaped = longestFirst.map((text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+    this.added = new RegExp(escaped.join("|") || "(?!)", "gu");
     this.special = new Set(tables.special);
   }
 
