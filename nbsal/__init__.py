@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from nbsal.methods.surrogates import ContextCite as ContextCite
     from nbsal.methods.surrogates import Ridge as Ridge
     from nbsal.model.loading.load import load as load
+    from nbsal.model.served.endpoint import Endpoint as Endpoint
     from nbsal.model.subject import Subject as Subject
     from nbsal.model.target import contrast as contrast
     from nbsal.model.text.tokens import Encoded as Encoded
@@ -70,6 +71,7 @@ _NAMES = {
     "Saliency": "explain.saliency",
     "Subject": "model.subject",
     "load": "model.loading.load",
+    "Endpoint": "model.served.endpoint",
     "contrast": "model.target",
     "Trace": "passes.trace",
 }
@@ -91,8 +93,8 @@ _MODULES = {
 # These open and show results, without torch.
 _LIGHT = {
     *("answers.answer", "corpus", "evaluation", "evaluation.audit.result", "evaluation.clouds", "evaluation.data"),
-    *("explain.saliency", "figures", "heads", "methods", "model.target", "model.text.tokens", "samples"),
-    *("support.errors", "support.progress", "widgets"),
+    *("explain.saliency", "figures", "heads", "methods", "model.served.endpoint", "model.target"),
+    *("model.text.tokens", "samples", "support.errors", "support.progress", "widgets"),
 }
 
 

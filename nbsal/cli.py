@@ -20,6 +20,7 @@ from typing import Any
 import nbsal
 from nbsal import doctor
 from nbsal.commands import audit, corpus
+from nbsal.commands.endpoint import add_endpoint, load_replier
 from nbsal.commands.shared import UNITS, add_hops, add_max_new_tokens, parse_target
 from nbsal.render import html
 from nbsal.render.scores import score_texts
@@ -173,11 +174,13 @@ def _answer_parser(answer: argparse.ArgumentParser) -> None:
         "--documents", type=Path, action="append", default=[], metavar="FILE",
         help="text file whose paragraphs (or lines, if no line is empty) are documents; repeat it for several",
     )  # fmt: skip
-    answer.add_argument("--model", default="demo/notes", help="as in `nbsal explain` (default %(default)s)")
+    answer.add_argument("--model", help="as in `nbsal explain` (default demo/notes), or its name on the server")
+    add_endpoint(answer)
     answer.add_argument("--reply", help="explain this reply (default: the model writes one)")
     answer.add_argument(
         "--method", help="a name from `nbsal methods` (default gae, or what else can explain the model)"
     )
+    answer.add_argument("--number", help="what is explained of a token, as in nbsal.answer (default: the method's)")
     answer.add_argument("--unit", default="sentence", help=f"what sources are made of: {UNITS} (default %(default)s)")
     answer.add_argument(
         "--rows", choices=("token", "word", "sentence", "reply"), default="reply",
@@ -195,12 +198,17 @@ def _answer(options: argparse.Namespace) -> int:
     if not options.question.strip():
         raise InputError("The question is empty. Pass a text.", argument="QUESTION", value=options.question)
     with _collector_paused():
-        subject = nbsal.load(options.model)
+        subject = load_replier(options)
     texts = [_read_document(path) for path in options.documents]
     documents = [text[slice(*span)].strip() for text in texts for span in paragraphs(text)]
     chats = subject.tokenizer is not None and subject.tokenizer.chat_template
     asked = [{"role": "user", "content": options.question}] if chats else options.question
-    settings = {name: getattr(options, name) for name in ("method", "unit", "hops", "max_new_tokens")}
+    settings = {name: getattr(options, name) for name in ("unit", "number", "hops", "max_new_tokens")}
+    if options.plan:
+        explain = nbsal.Explainer(subject, options.method or "occlusion")
+        print(explain.plan_reply(asked, options.reply, documents=documents, **settings))
+        return 0
+    settings["method"] = options.method
     answer = nbsal.answer(subject, asked, options.reply, documents=documents, **settings)
     assert isinstance(answer, nbsal.Answer), "one method gives one answer"
     if options.html:

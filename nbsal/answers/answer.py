@@ -23,12 +23,12 @@ from nbsal.answers.reading import Reading, TokenStatistics, Unit, unit_sums
 from nbsal.answers.reply_span import tokens_of
 from nbsal.answers.running import OF_ONE_TARGET, Running, SpanSaliency
 from nbsal.answers.sentences import headline
-from nbsal.explain.explanation import NOTABLE_GAP
+from nbsal.explain.explanation import NOTABLE_GAP, gap_advice
 from nbsal.methods import labels
 from nbsal.model.loading.saved_files import check_format, read_json, write_json
 from nbsal.model.loading.saved_files import reading as reading_file
 from nbsal.model.target import Target
-from nbsal.render.headline import plain
+from nbsal.render.headline import percent, plain
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, plural
@@ -267,11 +267,10 @@ class Answer:
         model = str(self.provenance.get("model", ""))
         lines = [*filter(None, [model]), f"{labels.label_of(self.method)}{place}, {self.number}", written]
         if changes := self.provenance.get("change"):
-            gaps = np.abs(self.provenance["gap"])
-            warning = "▲ " if gaps.sum() > NOTABLE_GAP * np.abs(changes).sum() else ""
-            lines.append(
-                f"{warning}the scores of each token sum to the change of its {self.number} within {gaps.max():.2g}"
-            )
+            gaps, sizes = np.abs(self.provenance["gap"]).sum(), np.abs(changes).sum()
+            share = gaps / sizes if sizes else 0.0
+            warning, advice = ("▲ ", gap_advice(self.provenance)) if share > NOTABLE_GAP else ("", "")
+            lines.append(f"{warning}scores miss the changes of the {self.number} by {percent(share)}{advice}")
         if self.hops != 0:
             lines.append(f"followed through the reply: {'all hops' if self.hops == ALL else plural(self.hops, 'hop')}")
         if self.explained < len(self.ids):

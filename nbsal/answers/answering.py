@@ -11,40 +11,33 @@ import numpy as np
 from torch import nn
 
 from nbsal.answers import generate as writing
+from nbsal.answers import served
 from nbsal.answers.answer import Answer
-from nbsal.answers.evidence import measure, passes
+from nbsal.answers.evidence import measure, passes, subsets
 from nbsal.answers.generate import Generated
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.hops import Count, no_rows
-from nbsal.answers.prompts import check_length, read_prompt, skips_template, tokenize_reply, with_reply
-from nbsal.answers.reading import Prompt, Reading, TokenStatistics
+from nbsal.answers.prompts import check_length, skips_template, tokenize_reply, with_reply
+from nbsal.answers.reading import Reading, TokenStatistics
+from nbsal.answers.requests import check_reply_ids, read_asked
 from nbsal.answers.rows import Rows, default_number, score_rows
 from nbsal.answers.running import Running
 from nbsal.answers.settings import ReplySettings, plain_settings, split_settings
-from nbsal.answers.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
 from nbsal.answers.statistics import token_statistics
 from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.methods.base import REGISTER, Method
 from nbsal.methods.default import default_method
 from nbsal.methods.perturbation import Perturbation
-from nbsal.model.loading.composite import Composite
-from nbsal.model.sides import REPLY
+from nbsal.model.served.calls import Plan
 from nbsal.model.subject import Subject
-from nbsal.model.target import DIVERGENCE
-from nbsal.support.errors import Cancelled, InputError, ModelError
+from nbsal.model.target import AGREEMENT, DIVERGENCE
+from nbsal.support.errors import Cancelled, InputError, ModelError, OverBudget, ServerError
 from nbsal.support.progress import Meter, Progress
-from nbsal.support.validation import checked, plural, whole_number
+from nbsal.support.validation import checked, plural
 from nbsal.support.warning import warn
 
-PURPOSES = {
-    "sequence": "classifies texts",
-    "token": "classifies tokens",
-    "span": "finds answers in a text",
-    "masked": "fills in masked tokens",
-}
-INSTEAD = "Explain its decisions with nbsal.Explainer (`nbsal explain`), or load a model that generates text."
-UNREAD = ("document", "not read")
+STOPS = (Cancelled, ServerError, OverBudget)  # errors that carry what was finished before them
 _WARNED: WeakSet[nn.Module] = WeakSet()  # models whose chat template a prompt has skipped
 # Of a reading, in its provenance.
 ORIGIN = (
@@ -82,7 +75,7 @@ def answer(
     on_token: Callable[[str], None] | None = None,
     **generate: Any,
 ) -> Answer | dict[str, Answer]:
-    """Explain the reply of a causal language model, or of an encoder-decoder such as T5, by its sources.
+    """Explain the reply of a causal language model, an encoder-decoder such as T5 or an `Endpoint`, by its sources.
 
     `asked` is a list of messages for the model's chat template, or a prompt that the model reads as it is; the first
     prompt that skips a model's template gives a warning. `documents` are texts, dicts with "title" and "text", or a
@@ -95,14 +88,16 @@ def answer(
     begins with, a forced language (`forced_bos_token_id`) among them, belong to the template.
 
     `method` is a catalogue name, a method, or several, which share the reply and what they run (the result is then a
-    dict of answers); the default is gae, or gradxact for models without attention. `unit` is what methods hide and what
-    `sources()` speaks of: "token", "word", "sentence", "paragraph", "document", "message", or (start, end) characters
-    of the last message. How units are hidden is a
+    dict of answers); the default is gae, or gradxact for models without attention, or occlusion for a model behind a
+    server, of which only methods that hide explain anything. `unit` is what methods hide and what `sources()` speaks
+    of: "token", "word", "sentence", "paragraph", "document", "message", or (start, end) characters of the last message.
+    How units are hidden is a
     setting of the method: `nbsal.Occlusion(way="text")` writes the prompt anew without them. `number` is what is
     explained of a token: its "logprob", "logit" or "logit-prob", the logarithm of its odds; by default "logprob" for
     methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that hide also explain the
     "divergence" (Jensen-Shannon, in nats) between what the model would say there with all units and with some of them.
     It has no sign: a unit counts whether it speaks for the token, against it, or only about others in its place.
+    A server that gives no log-probabilities still shows the "agreement": whether it writes a word again, greedily.
 
     `template` replaces the chat template, `tools` are passed to it. `seed` makes drawn tokens repeatable, `on_token`
     receives the text while the model writes it, and at most `batch_size` texts are run together. With `hops` (a number,
@@ -159,19 +154,21 @@ def explain_reply(
 ) -> dict[str, Answer]:
     """Why a model replies what it does, by each of some explainers of it; see `nbsal.answer`."""
     subject = next(iter(explainers.values())).subject
+    if (server := served.server_of(subject)) is not None:  # count before anything is sent
+        server.caller.check(plan_reply(explainers, asked, reply, settings).calls)
     reading, origin = read(subject, asked, reply, settings)
     hiding = Hiding(subject, reading, reading.units("sentence"), batch_size=settings.batch_size)
     steps = len(reading.reply_ids) * len(explainers)
     with Meter(steps + settings.check * passes(hiding), settings.progress, settings.cancel) as meter:
         answers = explain_reading(explainers, reading, origin, settings, meter)
-        if not settings.check:
+        if not settings.check or settings.number == AGREEMENT:
             return answers
         try:
             # What a method that hides sentences has run already is not run again.
             own = [answer.running.hiding for answer in answers.values() if answer.running is not None]
             shared = [each for each in own if each.setting == hiding.setting and each.units == hiding.units]
             evidence = measure([*shared, hiding][0], meter)
-        except Cancelled as error:
+        except STOPS as error:
             error.partial = answers.get("", answers)
             raise
     return {name: replace(answer, evidence=evidence) for name, answer in answers.items()}
@@ -186,7 +183,15 @@ def explain_again(
     unit = [unit.span for unit in answer.units] if level == "spans" else level
     origin["drawn"] = answer.statistics.drawn
     with Meter(len(answer.ids), progress, cancel) as meter:
-        return explain_reading({"": explainer}, answer.reading, origin, ReplySettings(unit=unit), meter)[""]
+        settings = ReplySettings(unit=unit, number=AGREEMENT if answer.number == AGREEMENT else None)
+        return explain_reading({"": explainer}, answer.reading, origin, settings, meter)[""]
+
+
+def write_reply(subject: Subject, asked: Any, reply: None, **arguments: Any) -> tuple[Reading, TokenStatistics]:
+    """A new reply to what is asked, and how likely its tokens are, without an explanation; as in `nbsal.answer`."""
+    settings = ReplySettings.of(subject.tokenizer, arguments)
+    reading, origin = read(subject, asked, reply, settings)
+    return reading, token_statistics(subject, reading, origin["drawn"], settings.number)
 
 
 def read(
@@ -210,19 +215,26 @@ def read(
         origin["template"] = hashlib.sha256(str(used).encode()).hexdigest()
         if settings.template_settings:
             origin["template settings"] = plain_settings(settings.template_settings)
-    elif skips_template(subject.tokenizer, asked):
+    elif served.server_of(subject) is None and skips_template(subject.tokenizer, asked):
         origin["note"] = "The prompt was read as it is. The model has a chat template, which messages would use."
         _warn_once(subject)
     if reply is None:
-        generated = written or writing.generate(subject, prompt, settings)
-        ids, drawn = generated.ids, generated.drawn
+        if (server := served.server_of(subject)) is not None:
+            meter = Meter(None, cancel=settings.cancel)
+            text = served.write(server, prompt, settings.generate, settings.seed, meter, settings.number)
+            if settings.on_token is not None:
+                settings.on_token(text)
+            (ids, _), drawn = tokenize_reply(subject, prompt, text), None
+        else:
+            generated = written or writing.generate(subject, prompt, settings)
+            ids, drawn = generated.ids, generated.drawn
         recorded = plain_settings(settings.generate)
         origin |= {"reply": "generated", "generate": recorded, "seed": settings.seed}
     else:
-        text = isinstance(reply, str)
-        ids, way = tokenize_reply(subject, prompt, reply) if text else (reply, "as ids")
-        ids, drawn = _checked_ids(subject, prompt, ids), None
-        origin |= {"reply": f"given {'as text, read ' if text else ''}{way}"}
+        by_text = isinstance(reply, str)
+        ids, way = tokenize_reply(subject, prompt, reply) if by_text else (reply, "as ids")
+        ids, drawn = check_reply_ids(subject, prompt, ids), None
+        origin |= {"reply": f"given {'as text, read ' if by_text else ''}{way}"}
     reading = with_reply(subject, prompt, ids)
     check_length(subject, prompt, len(reading.reply_ids), "asked", asked)
     if all(reading.reply_special):
@@ -241,18 +253,6 @@ def _warn_once(subject: Subject) -> None:
         )
 
 
-def read_asked(subject: Subject, asked: Any, settings: ReplySettings) -> Prompt:
-    """The prompt, and of a decoder beside an encoder what it begins with."""
-    _check_subject(subject)
-    prompt = _read_prompt(subject, asked, settings)
-    check_length(subject, prompt, 0, "asked", asked, settings.generate.get("max_new_tokens", 0))
-    unread = [name for name, s in zip(prompt.names, prompt.sources, strict=True) if (s.kind, s.status) == UNREAD]
-    if unread:
-        message = f"The chat template leaves out {unread[0]}. Write {PLACEHOLDER} where documents shall stand."
-        raise InputError(message, argument="documents", value=settings.documents)
-    return writing.with_start(subject, prompt, settings.generate) if subject.task == REPLY else prompt
-
-
 def explain_reading(
     explainers: Mapping[str, Explainer],
     reading: Reading,
@@ -269,7 +269,11 @@ def explain_reading(
     runnings = _runnings(explainers, reading, settings)
     origin = dict(origin)
     subject, drawn = next(iter(explainers.values())).subject, origin.pop("drawn", None)
-    statistics = token_statistics(subject, reading, drawn)
+    try:
+        statistics = token_statistics(subject, reading, drawn, settings.number)
+    except STOPS as error:
+        error.partial = reading.reply
+        raise
     rows = {name: Rows.empty(running) for name, running in runnings.items()}
     level = settings.unit if isinstance(settings.unit, str) else "spans"
 
@@ -281,7 +285,7 @@ def explain_reading(
 
     try:
         score_rows(runnings, rows, meter, settings.batch_size)
-    except Cancelled as error:
+    except STOPS as error:
         error.partial = answers()
         if "" in runnings:  # one explainer, without a name
             error.partial = error.partial[""]
@@ -293,6 +297,7 @@ def _runnings(explainers: Mapping[str, Explainer], reading: Reading, settings: R
     """What explains the reply, by name; methods that hide units in the same way share the runs."""
     units, hidings = reading.units(settings.unit), dict[str | int, Hiding]()
     runnings = {}
+    served.check_number(next(iter(explainers.values())).subject, settings.number)
     for name, explainer in explainers.items():
         method = explainer.method
         way: str | int = "remove"
@@ -314,6 +319,29 @@ def _runnings(explainers: Mapping[str, Explainer], reading: Reading, settings: R
     return runnings
 
 
+def plan_reply(explainers: Mapping[str, Explainer], asked: Any, reply: Any, settings: ReplySettings) -> Plan:
+    """The calls that explaining a reply needs, all of them known before the reply is."""
+    subject = next(iter(explainers.values())).subject
+    server = served.server_of(subject)
+    if server is None:
+        message = f"{subject.name} runs here, without calls. Only a model behind an nbsal.Endpoint has a plan of them."
+        raise InputError(message, argument="subject", value=subject)
+    prompt = read_asked(subject, asked, settings)
+    reply = served.written(server, prompt, settings.generate, settings.seed) if reply is None else reply
+    ids = tokenize_reply(subject, prompt, reply)[0] if isinstance(reply, str) else reply
+    reading = with_reply(subject, prompt, prompt.ids[:1] if ids is None else check_reply_ids(subject, prompt, ids))
+    runnings = _runnings(explainers, reading, settings)
+    tables = [(running.hiding, running.coalitions(running.method)) for running in runnings.values()]  # type: ignore[arg-type]
+    if settings.check and settings.number != AGREEMENT:
+        sentences = Hiding(subject, reading, reading.units("sentence"))
+        tables.append((sentences, subsets(sentences)))
+    questions = [hiding.query(row) for hiding, table in tables for row in np.unique(table, axis=0)]
+    longest = int(settings.generate["max_new_tokens"]) if reply is None else 0
+    if settings.number == AGREEMENT:
+        return server.plan_writing(questions, None if ids is None else served.agreement_settings(reading), longest)
+    return server.plan([*questions, served.whole(server, reading)], int(reply is None), longest)
+
+
 def _hides_nothing(method: Method) -> InputError:
     """The error for a divergence that a method cannot explain."""
     names = [name for name, kind in REGISTER.items() if isinstance(kind, type) and issubclass(kind, Perturbation)]
@@ -331,6 +359,8 @@ def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: d
         message = f"Some scores of {explainer.subject.name} are NaN or infinite. Load it with dtype='float32'."
         raise ModelError(message, part="scores")
     provenance = explainer.provenance | origin
+    if (server := served.server_of(explainer.subject)) is not None:
+        provenance |= server.provenance
     if isinstance(method, Perturbation):
         subsets = {subset.tobytes() for subset in running.coalitions(method)}
         provenance |= {"parameters": method.parameters(), "hidden": running.hiding.way, "subsets": len(subsets)}
@@ -350,48 +380,3 @@ def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: d
         provenance=provenance,
         running=running,
     )
-
-
-def _check_subject(subject: Subject) -> None:
-    if subject.task not in ("next-token", REPLY) or isinstance(subject.model, Composite):
-        does = PURPOSES.get(subject.task, "has no head that writes text")
-        message = f"{subject.name} {does} and cannot write a reply. {INSTEAD}"
-        raise ModelError(message, part="task")
-    if not (subject.causal or subject.task == REPLY):
-        message = f"{subject.name} cannot write a reply: its tokens read what follows them. {INSTEAD}"
-        raise ModelError(message, part="attention mask")
-    if subject.tokenizer is None or not (subject.tokenizer.is_fast or subject.task == REPLY):
-        message = f"{subject.name} needs a fast tokenizer. Pass nbsal.load(..., tokenizer=...)."
-        raise InputError(message, argument="tokenizer")
-
-
-def _read_prompt(subject: Subject, asked: Any, settings: ReplySettings) -> Prompt:
-    parsed = parse_documents(settings.documents)
-    if isinstance(asked, str):
-        for name, value in settings.template_settings.items():
-            message = f"{name}={value!r:.40} is a setting of the chat template, which a text skips. Ask with messages."
-            raise InputError(message, argument=name, value=value)
-        return read_prompt(subject, parse_prompt(asked, parsed), None, None)
-    used = settings.template or getattr(subject.tokenizer, "chat_template", None)
-    if not used:
-        message = f"The tokenizer of {subject.name} has no chat template. Pass template=..., or asked as one text."
-        raise InputError(message, argument="template", value=settings.template)
-    request = parse_messages(asked, parsed, templated="documents" in str(used))
-    if request.messages is not None and request.messages[-1]["role"] == "assistant":
-        message = "The last message is the assistant's. Pass its content as reply=..., without the message."
-        raise InputError(message, argument="asked", value=asked)
-    return read_prompt(subject, request, settings.template, settings.tools, settings.template_settings)
-
-
-def _checked_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:
-    """The tokens of a reply that exist in the vocabulary."""
-    size = subject.model.config.vocab_size
-    try:
-        values = [whole_number(index, "reply") for index in (ids.tolist() if hasattr(ids, "tolist") else ids)]
-        values = writing.without_start(prompt, values) if prompt.source_size else values
-    except (TypeError, ValueError):
-        values = []
-    if not values or not all(0 <= index < size for index in values):
-        message = f"reply must be a text, or token ids from 0 to {size - 1}."
-        raise InputError(message, argument="reply", value=ids)
-    return values

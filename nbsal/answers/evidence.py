@@ -81,11 +81,10 @@ def passes(hiding: Hiding) -> int:
 
 def measure(hiding: Hiding, meter: Meter | None = None) -> Evidence | None:
     """Score a reply with and without its sources; `hiding` is of sentences. None if that is impossible."""
-    units, places = hiding.units, _places(hiding)
+    places = _places(hiding)
     if not places:
         return None
-    nothing = ~_in_documents(hiding) if _in_documents(hiding).any() else np.zeros(len(units), dtype=bool)
-    table = np.array([np.ones(len(units), dtype=bool), nothing, *(~hides(units, place) for place in places)])
+    table = subsets(hiding)
     try:
         values, best = hiding.values(table, meter), hiding.values(table, number=BEST)[2:].astype(int)
     except ModelError:  # with so much hidden, some models have nothing to attend to
@@ -99,6 +98,13 @@ def measure(hiding: Hiding, meter: Meter | None = None) -> Evidence | None:
     )
     documents = tuple(i for i, (source, _) in enumerate(places) if sources[source].kind == "document")
     return Evidence(places, documents, values[0], values[1], values[2:], instead, hiding.way)
+
+
+def subsets(hiding: Hiding) -> Mask:
+    """What `measure` runs, as subsets of sentences: all of them, none of the documents, and all but each place."""
+    units, documents = hiding.units, _in_documents(hiding)
+    nothing = ~documents if documents.any() else np.zeros(len(units), dtype=bool)
+    return np.array([np.ones(len(units), dtype=bool), nothing, *(~hides(units, place) for place in _places(hiding))])
 
 
 def opened(evidence: Evidence, words: Sequence[Sequence[int]]) -> list[int]:

@@ -10,14 +10,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nbsal.answers import served
 from nbsal.answers.prompts import encode, renderer
 from nbsal.answers.reading import BEST, Prompt, Reading, Unit
 from nbsal.answers.sources import cut_spans
-from nbsal.model.running import architecture, batching, prefixes
+from nbsal.model.running import architecture, batching, memory, prefixes
 from nbsal.model.running.masking import TEXT, TOKENS, filler_id, run_exclusively
 from nbsal.model.running.version import model_version
+from nbsal.model.served.server import Query, Score
 from nbsal.model.subject import Subject
-from nbsal.model.target import DIVERGENCE, divergence, log_odds, number_of
+from nbsal.model.target import AGREEMENT, DIVERGENCE, divergence, log_odds, number_of
 from nbsal.model.text.tokens import Span
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.progress import Meter
@@ -89,7 +91,8 @@ class Hiding:
     `way` says how a unit is hidden. "remove": no other token sees it. Hidden tokens are left out, and the others keep
     their positions; where a self-test shows that the model measures distances in another way, and in an encoder beside
     a decoder, they stay in place and nobody attends to them. "text": the prompt is written, rendered and tokenized
-    without it. "mask", "pad" or the id of a token: that token stands in its place.
+    without it. "mask", "pad" or the id of a token: that token stands in its place. A model behind a server reads whole
+    prompts only, so "remove" is "text" there.
     """
 
     def __init__(
@@ -105,7 +108,8 @@ class Hiding:
         self.units = list(units)
         self.batch_size = batch_size  # the most subsets that are run together; None: as many as are quick
         self.forwards = 0  # subsets that the model was run on
-        self.setting = way
+        self.server = served.server_of(subject)
+        self.setting = way = served.way(self.server, way)
         self._filler = None if way in ("remove", TEXT) else filler_id(subject, way)
         if way == TEXT:
             _check_shortens(reading.prompt, self.units)
@@ -119,6 +123,7 @@ class Hiding:
             return
         self._results: dict[bytes, Floats] = {}  # [stored number, reply token]
         self._whole: torch.Tensor | None = None  # what would be said with nothing hidden, [reply token, probability]
+        self._whole_scores: list[Score] | None = None  # the same, of a server
         self._first_position = architecture.first_position(self.subject.model)
         # Whether hidden tokens are left out; None: not tested yet.
         self._drops: bool | None = False if self.reading.prompt.source_size else None
@@ -140,7 +145,9 @@ class Hiding:
         A divergence, from the predictions with nothing hidden, counts as negative: hiding lowers it like the others.
         """
         self._follow_model()
-        if number == DIVERGENCE and self._whole is None:
+        if number == AGREEMENT:
+            return served.agreement(self.server, self.reading, [self.query(row) for row in np.asarray(subsets)], meter)
+        if number == DIVERGENCE and self._whole is None and self._whole_scores is None:
             self._results.clear()
             run_exclusively(self.subject, self._read_whole)
         table: Subsets = np.asarray(subsets, dtype=bool)
@@ -173,12 +180,34 @@ class Hiding:
         drop: Floats = np.subtract(*self.values(subsets))
         return drop
 
+    def query(self, subset: Subsets) -> Query:
+        """What a server is asked for a subset."""
+        prompt, reply = self.reading.prompt, self.reading.reply_ids
+        assert self.server is not None and prompt.origin is not None, "other models are run"
+        ids = self._input(subset).ids.tolist()
+        request = cut_spans(prompt.origin[0], _spans_by_source(prompt, self._hidden(subset)))
+        return served.query_of(self.server, request, ids[: len(ids) - len(reply)], reply)
+
+    def _ask(self, missing: dict[bytes, Subsets], meter: Meter) -> None:
+        """Ask a server about some subsets."""
+        assert self.server is not None, "other models are run"
+        scores = self.server.scores([self.query(row) for row in missing.values()], meter)
+        for key, row in zip(missing, scores, strict=True):
+            self._results[key] = served.numbers(self.server, row, self.reading.reply_ids, self._whole_scores)
+        self.forwards += len(missing)
+
     def _read_whole(self) -> None:
         """Read what the model would say with nothing hidden."""
+        if self.server is not None:
+            (self._whole_scores,) = self.server.scores([served.whole(self.server, self.reading)], Meter(None))
+            return
         self._whole = self._logits([self._input(np.ones(len(self.units), dtype=bool))])[0].double().softmax(-1)
         self.forwards += 1
 
     def _run_missing(self, missing: dict[bytes, Subsets], meter: Meter) -> None:
+        if self.server is not None:
+            self._ask(missing, meter)
+            return
         if self._drops is None and self.setting == "remove":
             self._drops = self._leaves_out_exactly()
         whole = self._input(np.ones(len(self.units), dtype=bool))
@@ -234,8 +263,7 @@ class Hiding:
     def _input(self, subset: Subsets) -> _Input:
         """What the model reads for a subset."""
         if self.setting == TEXT:
-            hidden = [unit for unit, stays in zip(self.units, subset, strict=True) if not stays]
-            return self._visible(_ids_without(self.subject, self.reading.prompt, hidden))
+            return self._visible(_ids_without(self.subject, self.reading.prompt, self._hidden(subset)))
         stays = np.ones(len(self.reading.row), dtype=bool)
         for unit, shows in zip(self.units, subset, strict=True):
             stays[list(unit.tokens)] = shows
@@ -243,6 +271,10 @@ class Hiding:
             return self._removed(stays, bool(self._drops))
         filled = np.where(stays, self.reading.row.ids, self._filler)
         return self._visible(filled[: self.reading.prompt.source_size or self.reading.start].tolist())
+
+    def _hidden(self, subset: Subsets) -> list[Unit]:
+        """The units that a subset hides."""
+        return [unit for unit, stays in zip(self.units, subset, strict=True) if not stays]
 
     def _visible(self, prompt: Sequence[int]) -> _Input:
         """A prompt of these tokens, all of which the model sees, and the reply, which a decoder reads by itself."""
@@ -283,6 +315,7 @@ class Hiding:
     ) -> torch.Tensor:
         """The logits that predict the reply for each input, [input, reply token, vocabulary]."""
         longest, device = max(len(inputs.ids) for inputs in batch), self.subject.device
+        memory.check_forward(self.subject, len(batch), longest)
 
         def padded(rows: Sequence[Places], filler: int) -> torch.Tensor:
             table = np.full((len(rows), longest), filler, dtype=np.int64)

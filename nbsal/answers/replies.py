@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from nbsal.answers.answer import Answer
-from nbsal.answers.answering import explain_reading, read, read_asked
+from nbsal.answers.answering import explain_reading, read
 from nbsal.answers.generate import Generated, generate_batch, writes_each_alone
 from nbsal.answers.reading import Prompt
+from nbsal.answers.requests import read_asked
 from nbsal.answers.settings import OF_ALL_ROWS, ReplySettings
 from nbsal.explain.explainer import Explainer
 from nbsal.model.subject import Subject

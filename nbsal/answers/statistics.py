@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nbsal.answers import served
 from nbsal.answers.hiding import logits_at
 from nbsal.answers.reading import Reading, TokenStatistics
 from nbsal.model import sides
@@ -14,6 +15,7 @@ from nbsal.model.lm_head import LMHead
 from nbsal.model.running import architecture, batching, restore
 from nbsal.model.running.layers import reply_layers
 from nbsal.model.subject import Subject
+from nbsal.model.target import AGREEMENT
 from nbsal.model.text.tokenize import token_name
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.errors import ModelError, UnknownName
@@ -26,8 +28,12 @@ RIVALS = 5  # other tokens that are listed for each token of a reply
 VOCABULARY = 8192  # tokens whose logits are in memory at once
 
 
-def token_statistics(subject: Subject, reading: Reading, drawn: Any) -> TokenStatistics:
-    """What the model says of each token, from one forward pass."""
+def token_statistics(subject: Subject, reading: Reading, drawn: Any, number: str | None = None) -> TokenStatistics:
+    """What the model says of each token, from one forward pass, or what its server says, if it is behind one."""
+    if (server := served.server_of(subject)) is not None:
+        if number == AGREEMENT:
+            return served.unknown_statistics(reading)
+        return served.token_statistics(server, reading, drawn)
     encoded = Encoded([reading.row], subject.text_encoder.pad_id)
 
     def run() -> Tensor:

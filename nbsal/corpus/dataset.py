@@ -13,7 +13,7 @@ from nbsal import evaluation
 from nbsal.corpus import arrays
 from nbsal.corpus.manifest import VOCABULARY, Shard
 from nbsal.corpus.parquet import ERROR, PAIR, TEXT, from_table
-from nbsal.corpus.stored import Stored, open_stored
+from nbsal.corpus.stored import Stored, open_stored, reads_shards
 from nbsal.corpus.units import Units, columns_of
 from nbsal.evaluation import clouds
 from nbsal.explain.saliency import Saliencies, Saliency
@@ -51,6 +51,7 @@ class Corpus(Stored, Sequence[Saliency]):
         for at in range(len(self.shards)):
             yield from (self._load(at, place, name) for place in self._explained_places(at))
 
+    @reads_shards
     def table(self, columns: Sequence[str]) -> Any:
         """Some columns of the explained texts as a `pyarrow.Table`; no other column is decoded."""
         import pyarrow
@@ -66,10 +67,12 @@ class Corpus(Stored, Sequence[Saliency]):
         texts[:] = [text if pair is None else f"{text} | {pair}" for text, pair in pairs]
         return texts
 
+    @reads_shards
     def predictions(self) -> arrays.Array:
         """The predictions for all explained texts."""
         return arrays.names(self.table(["prediction"])["prediction"])
 
+    @reads_shards
     def confidences(self) -> arrays.Array:
         """The probability of each prediction, NaN where it has none."""
         if self.plan.task == "span":
@@ -87,6 +90,7 @@ class Corpus(Stored, Sequence[Saliency]):
         """The token clouds of all texts, as from `nbsal.clouds.rank`."""
         return clouds.weigh(self.units(unit, method).groups(normalise), idf, unit)
 
+    @reads_shards
     def units(self, unit: str, method: str | None = None) -> Units:
         """The tokens or words of all texts with their scores by one method, as arrays."""
         self._require_shards()
@@ -145,10 +149,15 @@ class Corpus(Stored, Sequence[Saliency]):
         table = self._read_columns(shard, list(dict.fromkeys([*columns, ERROR])))
         return table.filter(table[ERROR].is_null()).select(columns)
 
+    @reads_shards
     def _explained_places(self, at: int) -> list[int]:
         """The rows of a shard that have scores."""
-        return [place for place, valid in enumerate(self._table(at)[ERROR].is_null().to_pylist()) if valid]
+        places = [place for place, valid in enumerate(self._table(at)[ERROR].is_null().to_pylist()) if valid]
+        if len(places) != self.shards[at].explained:
+            raise ValueError(f"{len(places)} rows have scores, not {self.shards[at].explained}")
+        return places
 
+    @reads_shards
     def _load(self, at: int, place: int, name: str) -> Saliency:
         return from_table(self._table(at), place, name, self.plan, self._vocabulary)
 

@@ -216,8 +216,10 @@ def _mask_checksum(mask: HeadMask) -> str:
 
 def vocabulary_json(subject: Subject) -> bytes:
     """The names of all tokens in the order of their ids, as JSON."""
-    size = subject.model.config.vocab_size
-    names = [] if subject.tokenizer is None else subject.tokenizer.convert_ids_to_tokens(list(range(size)))
+    size, tokenizer = subject.model.config.vocab_size, subject.tokenizer
+    names = (
+        tokenizer.convert_ids_to_tokens(list(range(size))) if tokenizer is not None and tokenizer.get_vocab() else []
+    )
     return json.dumps([name or f"#{i}" for i, name in enumerate(names)], ensure_ascii=False).encode()
 
 

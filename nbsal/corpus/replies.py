@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from nbsal.corpus.reply_table import ASKED
-from nbsal.corpus.stored import Stored, open_stored
+from nbsal.corpus.stored import Stored, open_stored, reads_shards
 from nbsal.support.errors import InputError
 from nbsal.support.validation import checked, positive_number
 
@@ -31,6 +31,7 @@ class Replies(Stored):
     asked = ASKED
     nouns = ("reply", "replies")
 
+    @reads_shards
     def sources(self, method: str | None = None, k: int = 3) -> "pandas.DataFrame":
         """A row for each of the `k` units with the largest scores for each reply."""
         import pandas
@@ -41,6 +42,7 @@ class Replies(Stored):
         rows = [(row["text_id"], row["reply"], *source.values()) for row, sources in pairs for source in sources[:k]]
         return pandas.DataFrame(rows, columns=["text_id", "reply", "unit", "text", "share", "score"])
 
+    @reads_shards
     def statistics(self) -> "pandas.DataFrame":
         """A row for each token of every reply: its place, and how likely the model finds it."""
         import pandas
@@ -53,6 +55,7 @@ class Replies(Stored):
             rows += [(row["text_id"], number, *values) for number, values in enumerate(zip(*columns, strict=True))]
         return pandas.DataFrame(rows, columns=["text_id", "number", "token", *TOKEN_COLUMNS[1:]])
 
+    @reads_shards
     def scores(self, i: int, method: str | None = None) -> "pandas.DataFrame":
         """The scores of the units (columns) for each token (rows) of the reply to row `i` of the source."""
         import pandas

@@ -21,7 +21,7 @@ from nbsal.corpus.shards import Task, error_text, write_shard
 from nbsal.corpus.sources import Source, UnreadableRow, open_columns
 from nbsal.corpus.storage import Storage
 from nbsal.evaluation.cache import Explainers
-from nbsal.support.errors import Cancelled, InputError
+from nbsal.support.errors import Cancelled, InputError, OverBudget, ServerError
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, positive_number
 
@@ -125,7 +125,7 @@ class ReplyTask(Task):
             if isinstance(row, UnreadableRow):
                 return row.reason
             return explain_row(self.explainers, row, at, self.settings, meter, written)
-        except Cancelled:
+        except (Cancelled, ServerError, OverBudget):  # these are about all rows
             raise
         except Exception as error:  # a model may raise anything for a text: store the error and continue
             return error_text(error)

@@ -1,9 +1,9 @@
 """The dataset of a run: its shards, read when they are needed and checked as they are read, without any model."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from nbsal.corpus import integrity
@@ -18,6 +18,18 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound="Stored")
 DATASET = "readable Parquet dataset (nbsal.corpus.explain restores damaged shards)"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def reads_shards(read: F) -> F:
+    """A method of `Stored` that names the folder if a shard, whose checksum is right, holds something else."""
+
+    @wraps(read)
+    def call(self: Any, *arguments: Any, **settings: Any) -> Any:
+        with loading(self.location, DATASET):
+            return read(self, *arguments, **settings)
+
+    return call  # type: ignore[return-value]
 
 
 @checked
@@ -89,6 +101,7 @@ class Stored:
         """
         return integrity.verify_files(self._storage, read_manifest(self._storage))
 
+    @reads_shards
     def to_frame(self, columns: Sequence[str] | None = None) -> "pandas.DataFrame":
         """A data frame with one row per text; for a large corpus, name the columns that you need."""
         import pyarrow
@@ -151,6 +164,8 @@ class Stored:
 
         data = BufferReader(self._read_file(shard.name, shard.checksum))
         file = parquet.ParquetFile(data, page_checksum_verification=True)
+        if file.metadata.num_rows != shard.rows:
+            raise integrity.damage(self._storage, [shard.name])
         available = file.schema_arrow.names
         for name in columns or ():
             if name not in available:

@@ -34,6 +34,7 @@ from nbsal.support.validation import Text, check_texts, checked
 
 if TYPE_CHECKING:
     from nbsal.answers.answer import Answer
+    from nbsal.model.served.calls import Plan
 
 LONG = ("truncate", "window")
 ENTAILMENT = "entailment"  # the label of models that judge pairs of texts
@@ -140,6 +141,20 @@ class Explainer:
         windows = windows_of(members, rows)
         before = [job for text in windows.values() if target is None for job in target_jobs(self.subject, text)]
         return [*before, *plan_batch(members, rows, [target], windows, {})]
+
+    def plan_reply(self, asked: Any, reply: Any = None, **settings: Any) -> "Plan":
+        """The calls of a server that `reply` with the same arguments would send, without sending any.
+
+        >>> import nbsal
+        >>> explain = Explainer(nbsal.load(nbsal.Endpoint("http://127.0.0.1:1/v1", model="m")), "occlusion")
+        >>> print(explain.plan_reply("Mara lives in Oslo. Where does Mara live?"))
+        6 calls, about 810 tokens
+        """
+        answers = import_module("nbsal.answers.answering")  # by name: answers are a room above this one
+        plan: Plan = answers.plan_reply(
+            {"": self}, asked, reply, answers.ReplySettings.of(self.subject.tokenizer, settings)
+        )
+        return plan
 
     def reply(self, asked: Any, reply: Any = None, **settings: Any) -> "Answer":
         """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""

@@ -27,6 +27,12 @@ ARRAYS = ("probabilities", "scores", "tie_breaker")
 Floats = NDArray[np.floating[Any]]
 
 
+def gap_advice(provenance: dict[str, Any]) -> str:
+    """What closes the gap of scores, for the end of a note."""
+    takes_more = provenance.get("method") == "integrated" and provenance.get("parameters", {}).get("tolerance") is None
+    return f"; Integrated(tolerance={NOTABLE_GAP}) takes as many points as it needs" if takes_more else ""
+
+
 @dataclass(frozen=True, eq=False)
 @checked
 class Explanation:
@@ -170,9 +176,10 @@ class Explanation:
             lines.append("The probability of an answer is that of its start times that of its end.")
         if "gap" in self.provenance:
             gap, change = self.provenance["gap"], self.provenance["change"]
-            warning = "▲ " if abs(gap) > NOTABLE_GAP * abs(change) else ""
+            notable = abs(gap) > NOTABLE_GAP * abs(change)
+            warning, advice = ("▲ ", gap_advice(self.provenance)) if notable else ("", "")
             total = f"Scores sum to {change + gap:+.3g}"
-            lines.append(f"{warning}{total}; the output changed by {change:+.3g} from the baseline.")
+            lines.append(f"{warning}{total}; the output changed by {change:+.3g} from the baseline{advice}.")
         return lines
 
     def rows(self) -> Sequence[Any]:

@@ -6,7 +6,6 @@ from torch import nn
 
 from nbsal.methods import catalogue, crossing
 from nbsal.model import limits, sides
-from nbsal.model.loading.black_box import BlackBox
 from nbsal.model.subject import Subject
 from nbsal.support.errors import ModelError
 from nbsal.support.warning import warn
@@ -27,7 +26,7 @@ def default_method(subject: Subject, replies: bool = False) -> str:
     """
     names = FOR_REPLIES if replies or subject.task == sides.REPLY else FOR_DECISIONS
     name = next((name for name in names if _runs(subject, name)), names[-1])
-    could_decode = names is FOR_DECISIONS and not subject.decodes and not isinstance(subject.model, BlackBox)
+    could_decode = names is FOR_DECISIONS and name == names[1] and not subject.decodes
     if could_decode and subject.model not in _WARNED:
         _WARNED.add(subject.model)
         warn(

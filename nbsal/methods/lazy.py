@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nbsal.model import identity as identity
     from nbsal.model import targets as targets
     from nbsal.model.running.masking import MaskedModel as MaskedModel
+    from nbsal.model.served.served_model import Served as Served
     from nbsal.model.subject import Subject as Subject
     from nbsal.model.text import tokenize as tokenize
     from nbsal.passes import reply_trace as reply_trace
@@ -30,6 +31,7 @@ else:
     Perturbation = LazyClass("nbsal.methods.perturbation", "Perturbation")
     MaskLRP = LazyClass("nbsal.methods.relevance", "MaskLRP")
     MaskedModel = LazyClass("nbsal.model.running.masking", "MaskedModel")
+    Served = LazyClass("nbsal.model.served.served_model", "Served")
     Subject = LazyClass("nbsal.model.subject", "Subject")
     catalogue = LazyModule("nbsal.methods.catalogue")
     crossing = LazyModule("nbsal.methods.crossing")

@@ -8,7 +8,7 @@ the call says what the units are, and `way` may also be "text": the prompt witho
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from nbsal.methods.base import Method, number, one_of, register, setting
 from nbsal.methods.cost import SAMPLES, UNITS, Cost
 from nbsal.methods.rng import text_rng
 from nbsal.model.running.masking import TEXT, MaskedModel
+from nbsal.model.served.served_model import Served
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes.trace import Trace
@@ -62,6 +63,8 @@ class Perturbation(Method):
     level: str = setting("token", one_of(*LEVELS))
 
     def resolve(self, subject: Subject) -> Self:
+        if isinstance(subject.model, Served):  # it cannot leave out tokens and keep the positions of others
+            return replace(super().resolve(subject), way=TEXT) if self.way == "remove" else super().resolve(subject)
         # Only replies have prompts that can be written anew.
         if self.way != TEXT or subject.task not in ("next-token", "reply"):
             MaskedModel(subject, self.way)  # raises an error if the way is not available

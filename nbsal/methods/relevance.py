@@ -16,8 +16,8 @@ from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
 from nbsal.passes.changed_gradients import ATTN_LRP, Gradients
 from nbsal.passes.lrp.mode import AttentionFilter, unfiltered
-from nbsal.passes.positions import position_tables
 from nbsal.passes.lrp.rules import DEFAULT, Rules
+from nbsal.passes.positions import position_tables
 from nbsal.passes.stream import Block
 from nbsal.passes.trace import Trace
 from nbsal.support.errors import InputError, ModelError, UnknownName

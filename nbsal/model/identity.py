@@ -75,7 +75,7 @@ def _relevant_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 def _tokenizer_identity(subject: Subject) -> dict[str, Any]:
     """The settings of a tokenizer, and a checksum of each part of it."""
     tokenizer = subject.tokenizer
-    if tokenizer is None:
+    if tokenizer is None or not tokenizer.get_vocab():  # words of a served model
         return {}
     if tokenizer.is_fast:
         parts = json.loads(tokenizer.backend_tokenizer.to_str())

@@ -11,6 +11,7 @@ from nbsal.model.loading.composite import Composite, transformer_of
 from nbsal.model.loading.copies import can_dequantise, quantization
 from nbsal.model.running import architecture, restore
 from nbsal.model.running.layers import run_model
+from nbsal.model.served.served_model import METHODS, Served
 from nbsal.model.subject import Subject
 from nbsal.support.errors import ModelError
 
@@ -21,6 +22,10 @@ EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # names of t
 def check_method(subject: Subject, name: str, family: str, needs: Collection[str]) -> None:
     """Refuse a method that cannot follow the model of a subject; `needs` are the parts of a trace that it reads."""
     model = subject.model
+    if isinstance(model, Served):
+        if name not in METHODS:
+            raise model.refusal(name)
+        return
     if isinstance(model, BlackBox):
         if family not in FAMILIES:
             message = (
@@ -35,14 +40,21 @@ def check_method(subject: Subject, name: str, family: str, needs: Collection[str
         _check_gradients(subject, name)
     reads_attention = family in ("attention", "relevance")
     if reads_attention and not subject.heads:
-        message = f"{subject.name} has no attention, which {name} reads. Use a gradient method or occlusion."
-        raise ModelError(message, part="attention")
+        raise no_heads(subject, name)
     if isinstance(model, Composite) and model.second_reader and (reads_attention or "@" in name):
         message = (
             f"{subject.name} reads the text a second time in its {model.second_reader}, which {name} cannot follow. "
             "Use a gradient method or occlusion without a suffix."
         )
         raise ModelError(message, part=model.second_reader)
+
+
+def no_heads(subject: Subject, reader: str = "this view") -> ModelError:
+    """The error for a model without attention heads that can be read."""
+    if isinstance(subject.model, Served):
+        return subject.model.refusal("Attention")
+    message = f"{subject.name} has no attention, which {reader} reads. Use a gradient method or occlusion."
+    return ModelError(message, part="attention")
 
 
 def _check_relevance(subject: Subject, name: str) -> None:

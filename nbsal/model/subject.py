@@ -13,17 +13,18 @@ from torch import Tensor
 from nbsal.model import lm_head, sides
 from nbsal.model.lm_head import LMHead
 from nbsal.model.loading import copies
-from nbsal.model.loading.black_box import BlackBox, BlackBoxEncoder
 from nbsal.model.loading.composite import transformer_of
 from nbsal.model.loading.kinds import check_config, check_kind, check_labels, class_names
+from nbsal.model.loading.stand_in import Encoder, StandIn
 from nbsal.model.loading.usage import PLAIN, PREDICTS_TOKENS, Usage
 from nbsal.model.pooling import Pooling, probe
 from nbsal.model.running import architecture, restore
 from nbsal.model.running.double import double_model
 from nbsal.model.running.version import model_version
+from nbsal.model.served.served_model import Served
 from nbsal.model.text.tokenize import TextEncoder
 from nbsal.model.text.tokens import Encoded
-from nbsal.support.errors import LanguageHeadError
+from nbsal.support.errors import InputError, LanguageHeadError
 from nbsal.support.validation import Text, checked
 
 
@@ -127,10 +128,10 @@ class Subject:
         return torch.float64 if self._computes_in_float64 else self.model.dtype
 
     @cached_property
-    def text_encoder(self) -> TextEncoder | BlackBoxEncoder:
+    def text_encoder(self) -> Encoder:
         """The encoder of texts and token ids."""
-        if isinstance(self.model, BlackBox):
-            return BlackBoxEncoder(self.model)
+        if isinstance(self.model, StandIn):
+            return self.model.text_encoder
         return TextEncoder(self.model, self.tokenizer, self.name, self.task, self.usage)
 
     @property
@@ -143,8 +144,9 @@ class Subject:
         """The pretrained LM head; LanguageHeadError says how to get one."""
         head = self._lm_head or self._own_lm_head
         if head is None:
-            message = f"{self.name} has no LM head to decode its layers with. {lm_head.HINT}"
-            raise LanguageHeadError(message, part="lm_head")
+            served = self.model.refusal("An LM head") if isinstance(self.model, Served) else None
+            message = served or f"{self.name} has no LM head to decode its layers with. {lm_head.HINT}"
+            raise LanguageHeadError(str(message), part="lm_head")
         if (head.weight.device, head.weight.dtype) != (self.device, self.dtype):  # the model was moved
             head = head.to(self.device, self.dtype)
             if self._lm_head is not None:
@@ -154,7 +156,7 @@ class Subject:
     @cached_property
     def _own_lm_head(self) -> LMHead | None:
         """The LM head of the model itself, built at first use."""
-        if self.task not in PREDICTS_TOKENS:
+        if self.task not in PREDICTS_TOKENS or isinstance(self.model, StandIn):
             return None
         return lm_head.from_model(self.transformer, OWN_HEAD)
 
@@ -309,6 +311,9 @@ class Subject:
 
     def changed(self, gradients: "ChangedGradients") -> "Subject":
         """A copy of this subject, of the same model, that runs it with changed gradients."""
+        if not hasattr(gradients, "reads_weights") or isinstance(gradients, type):
+            message = f"gradients must be nbsal.passes.changed_gradients.Gradients, not {gradients!r:.80}."
+            raise InputError(message, argument="gradients", value=gradients)
         return self._copied(gradients)
 
     def logits(self, inputs: dict[str, Any]) -> Tensor:
@@ -336,7 +341,7 @@ class Subject:
         return [None] * len(encoded)
 
     def __repr__(self) -> str:
-        own = OWN_HEAD if self.task in PREDICTS_TOKENS else None
+        own = OWN_HEAD if self.task in PREDICTS_TOKENS and not isinstance(self.model, StandIn) else None
         lm = self._lm_head.source if self._lm_head else own
         return (
             f"Subject({self.name!r}, task={self.task!r}, depth={self.depth}, heads={self.heads}, "
@@ -355,15 +360,13 @@ class Subject:
             return ["start", "end"]
         if self.task in PREDICTS_TOKENS:
             return []
-        if isinstance(self.model, BlackBox) or self._outputs != self.model.config.num_labels:
+        if isinstance(self.model, StandIn) or self._outputs != self.model.config.num_labels:
             return [f"LABEL_{i}" for i in range(self._outputs)]
         return class_names(self.model.config)
 
 
 OWN_HEAD = "its own LM head"  # the source of the LM head of a model that predicts tokens
-_LOADED = frozenset(  # attributes that `load` makes anew
-    ("model", "blocks", "tokenizer", "text_encoder", "measured_pooling", "_lm_head", "_own_lm_head")
-)
+_LOADED = frozenset("model blocks tokenizer text_encoder measured_pooling _lm_head _own_lm_head".split())  # anew
 
 
 def _to_float64(subject: Subject) -> Subject:

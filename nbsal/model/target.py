@@ -57,7 +57,8 @@ class Target:
 
 
 DIVERGENCE = "divergence"  # of a whole distribution from that of the whole text, for methods that hide
-NUMBERS = ("logprob", "logit", "logit-prob", DIVERGENCE)
+AGREEMENT = "agreement"  # whether a server writes a word again; it needs no log-probabilities
+NUMBERS = ("logprob", "logit", "logit-prob", DIVERGENCE, AGREEMENT)
 _SURE = -1e-12  # the largest log-probability whose odds are finite
 
 

@@ -6,7 +6,7 @@ each is propagated by itself.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -20,6 +20,8 @@ from nbsal.model.running.layout import check_layout
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.text.tokens import Encoded, Row
+from nbsal.passes import last_block
+from nbsal.passes.last_block import LastAttention, Starts
 from nbsal.passes.plan import Job
 from nbsal.passes.run import run
 from nbsal.passes.trace import Trace
@@ -50,7 +52,9 @@ def each_prediction(
     def run_row() -> None:
         needs_attention = any(need.startswith("attention") for need in needs)
         recorder = AttentionRecorder(square=subject.task != sides.REPLY)
-        recording = attention_maps.with_mode(subject.model, recorder) if needs_attention else nullcontext()
+        last = LastAttention()
+        model = subject.model
+        recording = attention_maps.with_mode(model, recorder) if needs_attention else last.watching(model)
         encoded = Encoded([row], subject.text_encoder.pad_id)
         other = None if replaced is None else (replaced[0], replaced[1].detach().requires_grad_())
         with (
@@ -69,7 +73,13 @@ def each_prediction(
             parts = {("hidden", layer): states.parts(layer) for layer in layers}
             parts |= {("attention", block): (weights,) for block, weights in enumerate(recorder.maps)}
             wanted = [key for key in parts if f"{key[0]}_grad" in needs]
-            top = torch.autograd.grad(values.sum(), states.top, retain_graph=True)[0][0] if wanted else None
+            positions = [_position(target) for target in targets]
+            below = wanted and not needs_attention and not states.reply and max(layers) < subject.depth
+            begin: Starts | TopStarts | None = None
+            if below:
+                begin = last_block.starts(last, values, positions, states.states[-2])
+            if wanted and begin is None:
+                begin = _at_top(values, positions, states.top)
             size = chunk or _chunk(subject, len(row), needs)
 
             def propagate(job: Job) -> Trace:
@@ -77,9 +87,8 @@ def each_prediction(
                 for (name, index), tensors in parts.items():
                     value = join(tensors).detach()
                     getattr(part, name)[index] = value.expand(len(job.rows), *value.shape[1:])
-                if top is not None:
-                    starts = _starts(top, [_position(target) for target in job.targets])
-                    gradients = _propagated(states.top, [parts[key] for key in wanted], starts)
+                if begin is not None:
+                    gradients = _propagated(begin.tensors, [parts[key] for key in wanted], begin.of(job.places))
                     for (name, index), gradient in zip(wanted, gradients, strict=True):
                         getattr(part, f"{name}_grad")[index] = gradient
                 return part
@@ -113,25 +122,38 @@ def _copies(job: Job, logits: Tensor, values: Tensor) -> Trace:
     return Trace(job.subject, job.rows, decisions, rows, values[list(job.places)].detach())
 
 
-def _starts(top: Tensor, positions: Sequence[int]) -> Tensor:
-    """The gradient of each prediction at the last block's output, [prediction, 1, position, width]."""
-    starts = top.new_zeros(len(positions), 1, *top.shape)
-    numbers = range(len(positions))
-    starts[numbers, 0, positions] = top[positions]
-    return starts
+@dataclass(frozen=True)
+class TopStarts:
+    """The output of the last block, from which predictions go back, and what each begins with there."""
+
+    tensors: Sequence[Tensor]
+    positions: Sequence[int]
+    gradient: Tensor  # of all predictions together, [position, width]
+
+    def of(self, numbers: Sequence[int]) -> list[Tensor]:
+        """What some predictions begin with, [prediction, 1, position, width]."""
+        result, positions = self.gradient.new_zeros(len(numbers), 1, *self.gradient.shape), self.positions
+        for place, number in enumerate(numbers):
+            result[place, 0, positions[number]] = self.gradient[positions[number]]
+        return [result]
 
 
-def _propagated(top: Tensor, values: Sequence[Parts], starts: Tensor) -> list[Tensor]:
+def _at_top(values: Tensor, positions: Sequence[int], top: Tensor) -> TopStarts:
+    (gradient,) = torch.autograd.grad(values.sum(), top, retain_graph=True)
+    return TopStarts([top], positions, gradient[0])
+
+
+def _propagated(outputs: Sequence[Tensor], values: Sequence[Parts], starts: Sequence[Tensor]) -> list[Tensor]:
     """The gradients of each prediction at some values, each [prediction, ...]."""
     tensors = [tensor for parts in values for tensor in parts]
-    options = {"retain_graph": True, "allow_unused": True}
-    if len(starts) == 1:  # batched gradients cost more than a plain one
-        results = torch.autograd.grad(top, tensors, starts[0], **options)
+    options, count = {"retain_graph": True, "allow_unused": True}, len(starts[0])
+    if count == 1:  # batched gradients cost more than a plain one
+        results = torch.autograd.grad(outputs, tensors, [start[0] for start in starts], **options)
         results = tuple(None if result is None else result[None] for result in results)
     else:
-        results = torch.autograd.grad(top, tensors, starts, is_grads_batched=True, **options)
+        results = torch.autograd.grad(outputs, tensors, starts, is_grads_batched=True, **options)
     flat = iter(
-        tensor.new_zeros(len(starts), *tensor.shape[1:]) if result is None else result[:, 0]
+        tensor.new_zeros(count, *tensor.shape[1:]) if result is None else result[:, 0]
         for tensor, result in zip(tensors, results, strict=True)
     )
     return [join([next(flat) for _ in parts]) for parts in values]

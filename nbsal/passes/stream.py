@@ -102,7 +102,14 @@ class Stream:
     ) -> Iterator[Block]:
         """The values of every block, from the last to the first; each is cleared when the next is requested."""
         run = partial(restore.exclusively, self.subject.model)
-        if not (self.fused and FROM_FUSED.issuperset(parts)):
+        from_fused = bool(self.fused) and FROM_FUSED.issuperset(parts)
+        from_flow = bool(self.mixed) and "relevance" in parts and FROM_FLOW.issuperset(parts)
+        maps: float = memory.STREAMED_MAPS
+        if from_fused or from_flow:
+            takes_maps = "attention" in parts and queries is None
+            maps = memory.FUSED_MAPS if takes_maps else memory.SUMMARY_MAPS / self.subject.heads
+        memory.check_fits(self.subject, self.encoded, maps)
+        if not from_fused:
             drop_graphs(self.calls)  # blocks run again
         gradient, relevance = run(lambda: self._at_last_layer(decisions, parts))
         for index in reversed(range(len(self.calls))):
@@ -248,7 +255,6 @@ class Stream:
 
 def open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradients: bool = False) -> Stream:
     """Run a batch forwards; with rules, its blocks have relevance under them, and with `gradients` graphs that fit."""
-    memory.check_fits(subject, encoded, memory.STREAMED_MAPS, states=memory.STREAMED_STATES * subject.depth)
     return restore.exclusively(subject.model, lambda: _open_stream(subject, encoded, rules, gradients))
 
 
@@ -270,6 +276,9 @@ def _open_stream(
     shows_no_maps = transformer_of(subject.model).config._attn_implementation == attention_maps.FUSED
     mixes = rules is not None and not rules.mask and shows_no_maps and not whole_maps
     run_attention = attention_maps.with_eager_masks if fused or mixes else attention_maps.with_mode
+    # What is left of attention that shows no maps may take some later: see `Stream.blocks`.
+    maps = 0 if mixes or (fused and shows_no_maps) else memory.STREAMED_MAPS
+    memory.check_fits(subject, encoded, maps, states=memory.STREAMED_STATES * subject.depth)
     keep_graphs = fused and shows_no_maps and gradients and _graphs_fit(subject, encoded)
     recorder = Mixer() if mixes else FusedRecorder(gradients=keep_graphs)
     with (
@@ -286,9 +295,9 @@ def _open_stream(
         drop_graphs(calls)
     elif recorder.shapes:
         check_layout("attention maps", [(shape[0], *shape[2:]) for shape in recorder.shapes], encoded, subject)
-    maps = recorder.calls if complete and isinstance(recorder, FusedRecorder) else []
+    attention = recorder.calls if complete and isinstance(recorder, FusedRecorder) else []
     mixed = recorder.mixed if isinstance(recorder, Mixer) else []
-    return Stream(subject, encoded, rules, calls, maps, mixed, leaves[0], logits)
+    return Stream(subject, encoded, rules, calls, attention, mixed, leaves[0], logits)
 
 
 def _graphs_fit(subject: Subject, encoded: Encoded) -> bool:

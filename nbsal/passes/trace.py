@@ -28,8 +28,8 @@ from nbsal.passes import positions
 from nbsal.passes.lrp import mode
 from nbsal.passes.lrp.graph import RelevanceGraph
 from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfiltered
-from nbsal.passes.positions import Apart
 from nbsal.passes.lrp.rules import DEFAULT, Rules
+from nbsal.passes.positions import Apart
 from nbsal.passes.stream import Block, Stream, open_stream, recorded_parts, rows_of_map, summaries
 from nbsal.support.errors import ModelError, UnknownName
 from nbsal.support.progress import Meter

@@ -132,6 +132,33 @@ class BrokenView(InputError, AttributeError):
     """A view that another package offers and that cannot be used; an AttributeError, so that tools can list modules."""
 
 
+class OverBudget(InputError):
+    """More calls of a server are needed than its budget allows; what was paid for is kept, in `cache` or in memory.
+
+    `needed` is how many are still to be sent, `left` how many the budget allows.
+    """
+
+    def __init__(self, needed: int, left: int, budget: int) -> None:
+        message = (
+            f"{needed:,} more calls are needed, and the budget of {budget:,} allows {left:,}. Pass budget="
+            f"{budget - left + needed} or more to nbsal.Endpoint (with the same cache=..., no call is sent again), "
+            "larger units, or a method with fewer samples."
+        )
+        super().__init__(message, argument="budget", value=budget)
+        self.needed, self.left = needed, left
+
+
+class ServerError(NbsalError):
+    """A server that failed, or did not return what it must; `status` is that of HTTP, if there was one.
+
+    What it had returned before is kept: the same call goes on from there.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class ModelError(NbsalError):
     """A model that lacks a required part, or whose weights or layout cannot be used.
 

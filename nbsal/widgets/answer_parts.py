@@ -73,7 +73,7 @@ class Rewritten:
 
     text: str
     without: tuple[str, ...]
-    logprob: float
+    logprob: float | None
     count: int
 
 
@@ -215,7 +215,7 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
     unique = {tuple(tokens): tokens for tokens in prepared if tokens}.values()
     return {
         "start": reading.start,
-        "logprobs": np.asarray(statistics.logprob).round(4).tolist(),
+        "logprobs": [None if value != value else round(value, 4) for value in statistics.logprob.tolist()],
         "rivals": {
             at: rivals_of(answer, at) for tokens in unique if (at := answer.facts.rival_place(tokens)) is not None
         },

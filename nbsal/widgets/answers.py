@@ -6,7 +6,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import traitlets
 
 from nbsal.answers.answer import Answer
@@ -389,9 +388,4 @@ class Answers(Shading, MethodTraits, View):
             return str(error)
 
     def _write(self, answer: Answer, struck: list[Struck], job: jobs.Job) -> Rewritten:
-        asked, without = self._asked.without(answer, struck)
-        explainer = Explainer(self.subject, "random")  # only the reply is needed
-        reply = explainer.reply(**asked.arguments(), **self._watched(job))
-        tokens = parts.content_tokens(reply.reading)
-        logprob = float(np.sum(reply.statistics.logprob[tokens]))
-        return Rewritten(parts.reply_text(reply.reading), without, logprob, len(tokens))
+        return self._asked.write_again(self.subject, answer, struck, self._watched(job))

@@ -1,17 +1,20 @@
 """What the Answers view asks a model, how it asks again without a source, and which methods explain replies."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from nbsal.answers import findings
 from nbsal.answers.answer import Answer
 from nbsal.answers.sources import PLACEHOLDER, Source, parse_documents, parse_messages, parse_prompt
 from nbsal.explain.lazy import Explainer
-from nbsal.methods.lazy import Perturbation, catalogue
+from nbsal.methods.lazy import Perturbation, Subject, catalogue
+from nbsal.model.target import AGREEMENT
 from nbsal.support.errors import InputError
-from nbsal.widgets.answer_parts import Struck
+from nbsal.widgets.answer_parts import Rewritten, Struck, content_tokens, reply_text
 from nbsal.widgets.choices import offered_methods, view_choices
 
 FIRST = ("gae", "gradxact", "integrated", "occlusion", "shapley", "lime", "attn-lrp", "decoded-gradxact")
@@ -67,6 +70,20 @@ class Asked:
         asked, documents = _request([source for source in kept if source.text.strip()])
         again = replace(self, asked=asked, documents=documents, reply=None, unit="sentence", number=None)
         return again, tuple(dict.fromkeys(without))
+
+    def write_again(
+        self, subject: Subject, answer: Answer, struck: Sequence[Struck], watch: Mapping[str, Any]
+    ) -> Rewritten:
+        """A new reply of the model without what is struck out; `watch` are arguments that follow the call."""
+        from nbsal.answers import answering  # imports torch
+
+        request, without = self.without(answer, struck)
+        number = answer.number if answer.number == AGREEMENT else None
+        arguments = replace(request, number=number).arguments() | dict(watch)
+        reading, statistics = answering.write_reply(subject, **arguments)
+        tokens = content_tokens(reading)
+        logprob = float(np.sum(statistics.logprob[tokens]))
+        return Rewritten(reply_text(reading), without, None if np.isnan(logprob) else logprob, len(tokens))
 
 
 def reply_choices(explainer: Explainer, unit: Any) -> dict[str, Any]:

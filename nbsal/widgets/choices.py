@@ -13,7 +13,7 @@ import traitlets
 
 from nbsal.explain.lazy import Explainer
 from nbsal.methods import labels
-from nbsal.methods.lazy import Decoded, LayerMethod, Method, Subject, catalogue, crossing
+from nbsal.methods.lazy import Decoded, LayerMethod, Method, Served, Subject, catalogue, crossing
 from nbsal.support.errors import LISTED, InputError, UnknownName
 
 NO_CHOICES: dict[str, Any] = {  # of a finished result
@@ -90,6 +90,8 @@ def method_choice(method: Method, subject: Subject, layer_methods_only: bool = F
     reason = "needs an LM head (load the model with lm=...)" if decodes and not has_head else ""
     if layer_methods_only and not layered:
         reason = "reads the whole model at once, so it has no layers"
+    if isinstance(subject.model, Served) and method.name not in subject.model.methods:
+        reason = "needs the model itself, which a server does not show"
     reason = crossing.obstacle(method, subject) or reason
     label = labels.describe(method, has_head)
     return {

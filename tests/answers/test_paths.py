@@ -109,6 +109,8 @@ def test_more_steps_close_the_gap(subjects, name):
         changes, missed = np.array(result.provenance["change"]), np.array(result.provenance["gap"])
         assert result.scores.sum(1) == pytest.approx(changes + missed)
         gaps.append(np.abs(missed).sum() / np.abs(changes).sum())
+        assert any("tolerance=" in note for note in result.notes()) == (gaps[-1] > 0.05)
+        assert any(f"{100 * gaps[-1]:.1f}" in note for note in result.notes())
     assert gaps[1] < 0.02 and gaps[1] < gaps[0]
 
 

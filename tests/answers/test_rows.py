@@ -49,7 +49,7 @@ def check_row(explain, result, token):
     end = result.reading.start + token
     encoded = Encoded([result.reading.up_to(end)], 0)
     (alone,) = explain.encoded(encoded, [Predictions(result.reading, result.number).target(token)])
-    assert axioms.relative(result.scores[token, :end], alone.scores) < 1e-7
+    assert axioms.relative(result.scores[token, :end], alone.scores) < 2e-7  # some compute their norms in float32
     assert not result.scores[token, end:].any()
     return alone
 

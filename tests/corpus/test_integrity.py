@@ -128,3 +128,50 @@ def test_shards_have_page_checksums(intact):
     data[start + column.total_compressed_size - 2] ^= 1
     with pytest.raises(OSError, match=r"(?i)crc"):
         parquet.read_table(io.BytesIO(data), page_checksum_verification=True)
+
+
+def swapped(table, name, other):
+    """A table in which one column has the values of another."""
+    return table.set_column(table.column_names.index(name), name, table[other])
+
+
+FORGERIES = {
+    "no metadata": lambda table: table.replace_schema_metadata({}),
+    "no error": lambda table: table.drop_columns("error"),
+    "no scores": lambda table: table.drop_columns("gradxact"),
+    "text for tokens": lambda table: swapped(table, "token_ids", "prediction"),
+    "text for probabilities": lambda table: swapped(table, "probabilities", "prediction"),
+    "numbers for predictions": lambda table: swapped(table, "prediction", "probabilities"),
+    "errors": lambda table: swapped(table, "error", "prediction"),
+    "fewer rows": lambda table: table.slice(0, 1),
+}
+FORGED_READS = {name: read for name, read in READS.items() if name not in ("verify", "lazy")} | {
+    "one": lambda out: corpus.open(out).saliency(9, "gradxact").scores,
+    "clouds": lambda out: corpus.open(out).clouds("gradxact", unit="word").labels,
+    "confidences": lambda out: corpus.open(out).confidences(),
+    "predictions": lambda out: corpus.open(out).predictions(),
+    "texts": lambda out: corpus.open(out).texts(),
+    "index": lambda out: corpus.open(out)[-1].scores,
+}
+
+
+def test_a_shard_with_other_content_is_refused_whatever_is_read(intact, monkeypatch):
+    """Its checksum may be right: whoever writes a shard can write the manifest too."""
+    trusted, refused = Storage.read_verified, {}
+    for forgery, change in FORGERIES.items():
+
+        def read_forged(self, name, checksum, change=change):
+            data = trusted(self, name, checksum)
+            if name != "part-000001.parquet":
+                return data
+            buffer = io.BytesIO()
+            parquet.write_table(change(parquet.read_table(io.BytesIO(data))), buffer)
+            return buffer.getvalue()
+
+        monkeypatch.setattr(Storage, "read_verified", read_forged)
+        for name in FORGED_READS:
+            try:
+                FORGED_READS[name](intact)
+            except NbsalError:
+                refused.setdefault(forgery, set()).add(name)
+    assert refused["fewer rows"] == set(FORGED_READS) and list(refused) == list(FORGERIES)

@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import pandas
+import pyarrow
 import pytest
 from transformers import GenerationMixin
 
@@ -194,3 +195,17 @@ def test_replies_of_a_shard_are_written_together_and_resumed_alike(tmp_path, mon
     shard.write_bytes(shard.read_bytes()[::-1])
     with refuses("location"):
         corpus.open_replies(parts).sources()
+
+
+@cases("column, read", [("units", "scores"), ("gae", "sources"), ("starts", "statistics")])
+def test_a_shard_with_other_content_is_refused(whole, column, read):
+    replies = corpus.open_replies(whole)
+    intact = replies._read_columns
+
+    def forged(shard, columns):
+        table = intact(shard, list(columns))
+        return table.set_column(table.column_names.index(column), column, pyarrow.array(["x"] * len(table)))
+
+    replies._read_columns = forged
+    with refuses("path"):
+        getattr(replies, read)(*([0] if read == "scores" else []))

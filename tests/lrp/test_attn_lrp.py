@@ -6,13 +6,15 @@ This second formulation, implemented here on a stock Llama, must agree with our 
 import copy
 
 import torch
+from transformers.activations import ACT2FN
 from transformers.models.llama import modeling_llama
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, repeat_kv
 
 import nbsal
-from nbsal.model.running import attention_maps
+from nbsal.model.running import attention_maps, restore
 from nbsal.model.running.layers import first_blocks
 from nbsal.model.text.tokens import Encoded
+from nbsal.passes.changed_gradients import ATTN_LRP
 from tests import axioms, zoo
 from tests.answers import writers
 from tests.cases import cases
@@ -75,12 +77,13 @@ def test_rules_equal_gradient_times_input_with_fixed_factors(monkeypatch):
 @cases("name", ["llama", "qwen3", "gpt2", "bert", "gpt-neox", "modernbert", "gemma2"])
 def test_scores_are_those_of_the_rules_function_by_function(name):
     head = "causal" if name in zoo.DECODERS | zoo.OTHER_DECODERS else "sequence"
-    model = zoo.model(name, head, attn_implementation="eager").double()
+    model = zoo.model(name, head).double()
     subject = nbsal.load(model, tokenizer=zoo.tokenizer((zoo.ARCHITECTURES | zoo.OTHERS)[name][2]))
     ours = nbsal.Explainer(subject, "attn-lrp")(axioms.TEXTS[0], target=1)
     index = (0, -1, 1) if head == "causal" else (0, 1)
     inputs = subject.inputs(subject.encode(axioms.TEXTS[0]))
-    (truth,) = literal.relevance(model, lambda: model(**inputs).logits, subject.blocks[:1], index)
+    with attention_maps.eager(model):
+        (truth,) = literal.relevance(model, lambda: model(**inputs).logits, subject.blocks[:1], index)
     assert axioms.relative(ours.scores, truth.sum(-1)[0]) < 1e-6
 
 
@@ -98,3 +101,13 @@ def test_scores_of_both_sides_are_those_of_the_rules_function_by_function(name):
             (0, position, ours.ids[2]),
         )
     assert axioms.relative(ours.scores[2], torch.cat(truth, 1).sum(-1)[0]) < 1e-6
+
+
+@cases("activation, limit", [("gelu", 0.5), ("gelu_new", 0.5), ("silu", 0.5), ("tanh", 1.0)])
+def test_an_activation_at_zero_is_the_factor_that_it_is_near_zero(activation, limit):
+    """There y / x is not defined, but what is summed to 0 has relevance beside it all the same."""
+    module, x = torch.nn.Sequential(ACT2FN[activation]), torch.tensor([0.0, 1e-3], requires_grad=True)
+    with restore.Changes(module), ATTN_LRP.running(module):
+        y = module(x)
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    assert axioms.relative(gradient, torch.tensor([limit, limit])) < 1e-3

@@ -3,6 +3,7 @@
 It orders the tokens of real texts as float64 does: a few texts of the demo, and in full 300 of the benchmark tables.
 """
 
+import gc
 import os
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.model.running import products
+from nbsal.model.running import double, products, weight_copies
 from nbsal.passes.lrp import rules
+from tests import zoo
 
 METHODS = ["lrp", "partial-lrp", "transformer-attribution", "mask-lrp"]
 TEXT = "The striker scored twice and the visitors won the final."
@@ -95,6 +97,20 @@ def test_products_have_the_precision_that_was_asked_for(reviews, multiplied, dty
     inside = multiplied[: -4 if dtype == "mixed" else None]  # the head is converted at once, and has no float32 weights
     assert inside and {pair for pair in inside if pair[0] == precision} == {(precision, precision)}
     assert (torch.float32, torch.float32) not in multiplied or dtype != "float64"
+
+
+def test_weights_are_converted_once_and_go_with_their_model(monkeypatch):
+    subject, converted = nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece")), []
+    kept, start = double.kept_copy, weight_copies.copied_bytes()
+    made = lambda make: lambda: converted.append(1) or make()  # noqa: E731
+    monkeypatch.setattr(double, "kept_copy", lambda weight, kind, size, make: kept(weight, kind, size, made(make)))
+    both = [nbsal.Explainer(subject, "lrp")(TEXT).scores for _ in range(2)]
+    size = sum(weight.numel() * 8 for block in subject.blocks for weight in block.parameters())
+    assert np.array_equal(*both) and len(converted) == sum(len(list(block.parameters())) for block in subject.blocks)
+    assert weight_copies.copied_bytes() == start + size
+    del subject
+    gc.collect()
+    assert weight_copies.copied_bytes() == start
 
 
 def test_one_trace_serves_all_methods_of_a_precision(reviews, forwards):

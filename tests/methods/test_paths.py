@@ -230,3 +230,9 @@ def test_copies_of_one_text_run_together_where_padding_has_an_effect():
     together = nbsal.Explainer(subject, "integrated", steps=8)(TEXT)
     subject.model.config.pad_token_id = None  # it would then refuse several texts
     assert np.abs(nbsal.Explainer(subject, "integrated", steps=8)(TEXT).scores - together.scores).max() < 1e-6
+
+
+def test_a_notable_gap_says_how_to_close_it(load):
+    notes = [nbsal.Explainer(load("bert"), "integrated", steps=steps)(TEXT).notes()[-1] for steps in (1, 40)]
+    adapted = nbsal.Explainer(load("bert"), "integrated", steps=1, tolerance=1e9)(TEXT)
+    assert ["tolerance=" in note for note in notes] == [True, False] and "tolerance=" not in adapted.notes()[-1]

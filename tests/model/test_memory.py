@@ -13,7 +13,10 @@ from tests import axioms
 
 TEXT = axioms.TEXTS[2]
 STREAMED = ("rollout", "gae", "lrp", "attn-lrp", "transformer-attribution")
-WHOLE = ("raw-attention@published", "lrp@published", "gradcam")
+WHOLE = ("raw-attention@published", "lrp@published", "gradcam", "occlusion", "shapley")
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*halves:UserWarning")
 
 
 @pytest.fixture
@@ -51,6 +54,39 @@ def test_the_estimate_grows_with_the_square_of_the_length(load, limit):
         memory.check_fits(subject, long, maps=7)
     with pytest.raises(OutOfMemory):
         memory.check_fits(subject, subject.encode(["joy " * 40] * 2), maps=6)
+
+
+def test_a_stream_of_means_needs_the_maps_of_one_head(load, limit, monkeypatch, forwards):
+    """Fused attention leaves means over heads to be computed; maps themselves, and eager attention, take all heads."""
+    subject = load("bert")
+    assert subject.model.config._attn_implementation == "sdpa"
+    text, pooling = " ".join([TEXT] * 2), subject.pooling
+    length = len(subject.encode(text)[0])
+    monkeypatch.setattr(plan, "LIMIT", 0)
+    states = memory.STREAMED_STATES * subject.depth * length * subject.width
+    limit(8 * max(memory.SUMMARY_MAPS * length**2, states))
+    assert pooling and nbsal.Explainer(subject, "gae")(text).scores.any()
+    limit(8 * states)
+    with pytest.raises(OutOfMemory):
+        nbsal.Explainer(subject, "alti")(text)
+    subject.model.set_attn_implementation("eager")
+    limit(8 * max(memory.SUMMARY_MAPS * length**2, states))
+    before = len(forwards)
+    with pytest.raises(OutOfMemory):
+        nbsal.Explainer(subject, "gae")(text)
+    assert len(forwards) == before
+
+
+def test_a_forward_pass_needs_maps_only_if_attention_is_eager(load, limit):
+    subject, text = load("bert"), "joy " * 50
+    length = len(subject.encode(text)[0])
+    explain = nbsal.Explainer(subject, "occlusion")
+    limit(8 * length * subject.width * memory.FORWARD_STATES)
+    assert explain(text).scores.any()
+    subject.model.set_attn_implementation("eager")
+    limit(8 * length * (subject.width * memory.FORWARD_STATES + subject.heads * length))
+    with pytest.raises(OutOfMemory):
+        explain(text)
 
 
 def test_a_batch_that_does_not_fit_is_halved(load, limit):

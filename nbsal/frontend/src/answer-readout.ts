@@ -49,7 +49,9 @@ export function answerReadout({ get }: Context<AnswersTraits>, surroundings: () 
       const first = words[0].token - data.reply.start;
       const others = get("certainty") ? (data.reply.next[first] ?? []) : [];
       const rivals = others.map(([name, share]) => `\u201c${tokenText(name)}\u201d ${likelihood(share)}`).join(", ");
-      const chance = `${likelihood(Math.exp(data.reply.logprobs[first] ?? 0))} likely${rivals && `; else ${rivals}`}`;
+      const logprob = data.reply.logprobs[first] ?? null;
+      const likely = logprob === null ? "likelihood not known" : `${likelihood(Math.exp(logprob))} likely`;
+      const chance = `${likely}${rivals && `; else ${rivals}`}`;
       const depends = get("source_selection").length > 0 && largest > 0;
       const rest = depends
         ? `${side(sum)} it, ${shareWords(sum, largest)} of the strongest`

@@ -87,7 +87,7 @@ export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token
       const index = [...node.children].indexOf(focused as Element);
       const rivals = data.reply.rivals[at] ?? [];
       const name = textOfToken(at);
-      const likely = likelihood(Math.exp(data.reply.logprobs[at]));
+      const likely = likelihood(Math.exp(data.reply.logprobs[at] ?? 0));
       const listed = rivals.slice(0, LISTED);
       const typed = rival !== null && !listed.some(([token]) => token === rival);
       const choices = listed.map(([token, share]) =>

@@ -38,7 +38,8 @@ export interface AnswerPart {
 export interface ReplyFacts {
   /** The position of its first token. */
   start: number;
-  logprobs: number[];
+  /** Null where a server does not tell. */
+  logprobs: (number | null)[];
   /** Other tokens in the place of one, with their probabilities, if they are known. */
   rivals: Record<number, [string, number | null][]>;
   /** The first token of each sentence, and the tokens and the text of each phrase, by their numbers in the reply. */
@@ -101,5 +102,5 @@ export interface AnswersTraits extends ViewTraits {
   _curve: HidingCurve;
   /** The reply, while the model writes it. */
   _draft: string;
-  _rewritten: OrEmpty<{ text: string; without: string; logprob: number; count: number }>;
+  _rewritten: OrEmpty<{ text: string; without: string; logprob: number | null; count: number }>;
 }

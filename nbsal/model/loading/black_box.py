@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from nbsal.model.loading.function_answers import labels_of, read_answer
+from nbsal.model.loading.stand_in import LARGEST, PassOn, StandIn
 from nbsal.model.text.tokens import WORD, Encoded, Row
 from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.validation import Text, check_texts
@@ -22,7 +23,6 @@ Predict = Callable[[list[Any]], Any]
 STRUCTURE = ("[PAD]", "[START]", "[PAIR]")  # stand for no text
 PAD, START, PAIR = range(len(STRUCTURE))
 FAMILIES = ("perturbation",)
-LARGEST = 2**31 - 1  # different words
 PROBE = "A text."
 TINY = 1e-12  # the smallest probability that is told from zero
 
@@ -43,42 +43,27 @@ class Vocabulary:
             self._pieces.append(piece)
         return self._numbers[piece]
 
+    def __len__(self) -> int:
+        return len(self._pieces)
+
     def piece(self, number: int) -> str:
         """The word with that number; the special tokens are no text."""
         return self._pieces[number] if number >= len(STRUCTURE) else ""
 
 
-class _Body(nn.Module):
-    """The block that passes the words on."""
-
-    is_causal = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.ModuleList([nn.Identity()])
-
-    def forward(self, states: Tensor, attention_mask: Tensor) -> Tensor:
-        output: Tensor = self.layer[0](states)
-        return output
+class _Body(PassOn):
+    """Named here, as in the manifests of corpora."""
 
 
-class BlackBox(nn.Module):
+class BlackBox(StandIn):
     """A function of texts that returns one row of probabilities for each.
 
     The logits are the logarithms of probabilities that sum to 1, or the log-odds of those of several labels.
     """
 
-    task = "sequence"
-    main_input_name = "input_ids"
-    device = torch.device("cpu")
-    dtype = torch.float64
-
     def __init__(self, function: Predict, labels: Any = None, name: str = "") -> None:
-        from transformers import PreTrainedConfig
-
-        super().__init__()
+        super().__init__(name or getattr(function, "__qualname__", type(function).__name__), _Body())
         self.function = function
-        self.base_model = _Body()
         self.vocabulary = Vocabulary()
         values = self._probe(labels)
         self.outputs = values.shape[1]
@@ -86,16 +71,12 @@ class BlackBox(nn.Module):
             self.activation = "softmax"
         else:
             self.activation = "none" if self.outputs == 1 else "sigmoid"
-        name = name or getattr(function, "__qualname__", type(function).__name__)
-        self.config = PreTrainedConfig(
-            name_or_path=name,
-            num_labels=self.outputs,
-            num_hidden_layers=1,
-            num_attention_heads=0,
-            hidden_size=1,
-            vocab_size=LARGEST,
-            pad_token_id=PAD,
-        )
+        self.config.num_labels = self.outputs
+
+    @property
+    def text_encoder(self) -> "BlackBoxEncoder":
+        """What splits texts into words."""
+        return BlackBoxEncoder(self)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, **options: Any) -> Any:
         """The logits of the texts that are left."""

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nbsal.model import sides
-from nbsal.model.loading.black_box import BlackBox
 from nbsal.model.loading.composite import Composite, transformer_of
+from nbsal.model.loading.stand_in import StandIn
 from nbsal.support.errors import InputError, ModelError
 
 
@@ -13,7 +13,7 @@ def check_kind(model: Any, encoder_decoder: bool = False) -> None:
     """Refuse what is no transformers model, models of other things than text, and encoder-decoders."""
     from transformers import PreTrainedModel
 
-    if isinstance(model, BlackBox):
+    if isinstance(model, StandIn):
         return
     encoder_decoder |= isinstance(model, Composite)  # which says how to read it
     model = transformer_of(model)

@@ -18,6 +18,7 @@ from nbsal.model.loading.usage import Request
 from nbsal.model.loading.wrappers import folders
 from nbsal.model.loading.wrappers.registry import open_model
 from nbsal.model.running import architecture
+from nbsal.model.served.endpoint import Endpoint
 from nbsal.model.subject import Subject
 from nbsal.model.text import tokenize
 from nbsal.support.errors import InputError, LanguageHeadError, ModelError, UnknownName
@@ -48,7 +49,8 @@ def load(
     - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
     - a model of peft, sentence-transformers or setfit, or a pipeline of transformers;
     - a function from a list of texts to a row of probabilities for each, or to `{"label": ..., "score": ...}` of all
-      labels; or an object that predicts, of scikit-learn, Keras or spaCy. Methods that hide words explain them.
+      labels; or an object that predicts, of scikit-learn, Keras or spaCy. Methods that hide words explain them;
+    - an `nbsal.Endpoint`: a language model behind a server, whose replies `nbsal.answer` explains.
 
     Encoder-decoders that write replies, such as T5 and Marian, are explained by `nbsal.answer` alone.
 
@@ -72,6 +74,8 @@ def load(
     source = {"model": model, "tokenizer": tokenizer, "lm": lm, "labels": labels, "device": device, "dtype": dtype}
     source |= {"transformer": transformer, "read": read, "similar_to": similar_to, "pooling": pooling}
     name, layer, default_tokenizer, mask = None, None, None, None
+    if isinstance(model, Endpoint) and tokenizer is None:
+        tokenizer = model.tokenizer
     passed_tokenizer = _check_tokenizer(tokenizer)
     if isinstance(model, str) and model.startswith(("demo/", "planted/")):
         samples = import_module("nbsal.samples")  # by name: the embedded models are a room above this one

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from nbsal.model import sides
-from nbsal.model.loading.black_box import BlackBox
 from nbsal.model.loading.composite import Composite
+from nbsal.model.loading.stand_in import StandIn
 from nbsal.model.running import products, restore
 from nbsal.model.running.finite import is_finite
 from nbsal.support.errors import ModelError
@@ -32,7 +32,7 @@ _UNLIMITED = 10**9  # tokens; some architectures have no maximum length
 
 def task(model: nn.Module) -> str:
     """The task of the model's own head: "sequence", "span", "token", "next-token", "masked" or "reply"."""
-    if isinstance(model, Composite | BlackBox):
+    if isinstance(model, Composite | StandIn):
         return model.task
     name = type(model).__name__
     if sides.writes_replies(model):

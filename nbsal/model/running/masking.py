@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nbsal.model.running import architecture, batching, prefixes, restore
+from nbsal.model.running import architecture, batching, memory, prefixes, restore
 from nbsal.model.running.version import model_version
 from nbsal.model.subject import Subject
 from nbsal.model.target import Target
@@ -221,6 +221,7 @@ class MaskedModel:
 
     def _batch_inputs(self, batch: "Sequence[_MaskedRow]", with_positions: bool | None = None) -> dict[str, Tensor]:
         encoded = Encoded([masked.row for masked in batch], self.subject.text_encoder.pad_id)
+        memory.check_forward(self.subject, len(encoded), encoded.longest)
         inputs = self.subject.inputs(encoded)
         if self._passes_positions if with_positions is None else with_positions:
             longest = encoded.longest

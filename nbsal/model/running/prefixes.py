@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from nbsal.model.loading.black_box import BlackBox
 from nbsal.model.loading.composite import Composite
+from nbsal.model.loading.stand_in import StandIn
 from nbsal.model.running import batching, memory
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded, Row
@@ -48,7 +48,7 @@ Result = TypeVar("Result")
 def can_reuse(subject: Subject) -> bool:
     """Whether the architecture allows it; `read_text` and a test of two variants of each text decide."""
     model = subject.model
-    if not subject.causal or isinstance(model, Composite | BlackBox):
+    if not subject.causal or isinstance(model, Composite | StandIn):
         return False
     if subject.task == "sequence" and subject.pooling != "last":
         return False

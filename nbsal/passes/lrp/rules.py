@@ -3,7 +3,8 @@
 Each is named after the operation it applies to, and takes the inputs of this operation and its output `y`. Backwards,
 the relevance of the output is distributed to the inputs. Totals are kept separately for each text of a batch, so that
 texts do not influence each other. Formulas: Chefer et al. 2021a, Song et al. 2024 (positive contributions, halves for
-products, totals for sums). Rules that hand relevance on in proportion to what was summed are in `nbsal.passes.changed_gradients`.
+products, totals for sums). What hands relevance on in proportion to what was summed needs no rule: it is a gradient
+(see `nbsal.passes.changed_gradients`).
 """
 
 from dataclasses import dataclass

@@ -31,6 +31,9 @@ const TITLE =
   "Measured: the same reply is scored again without each source. The scores, which shade the text, only propose sources.";
 const WRITING = "The model is writing\u2026";
 
+const howLikely = (logprob: number | null, count: number) =>
+  `${logprob === null ? "likelihood not known" : `log-probability ${logText(logprob)}`} \u00b7 ${plural(count, "token")}`;
+
 export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   const { get, on, ask, fail, main, side, root, live, signal, mirror } = context;
   const read = answerReader(context);
@@ -188,7 +191,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     again.hidden = text === undefined;
     if (text === undefined) return;
     againTitle.textContent = without ? `Written again without ${without}` : "Written again";
-    againFacts.textContent = `log-probability ${logText(logprob as number)} \u00b7 ${plural(count as number, "token")}`;
+    againFacts.textContent = howLikely(logprob as number | null, count as number);
     againText.textContent = text;
   };
   const drawFacts = () => {
@@ -201,9 +204,10 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
       return;
     }
     const tokens = contentOf(data);
-    const total = tokens.reduce((sum, token) => sum + (data as AnswerData).reply.logprobs[token], 0);
+    const logprobs = tokens.map((token) => (data as AnswerData).reply.logprobs[token]);
+    const total = logprobs.reduce<number | null>((sum, own) => (sum === null || own === null ? null : sum + own), 0);
     route.classList.toggle("nbsal-invisible", !data.reply.follows);
-    facts.textContent = `log-probability ${logText(total)} \u00b7 ${plural(tokens.length, "token")}`;
+    facts.textContent = howLikely(total, tokens.length);
     const columns = [
       ...data.sources.map(({ short, name }) => ({ short, name })),
       { short: "So far", name: "the reply so far" },

@@ -7,6 +7,8 @@ from torch import nn
 
 from nbsal.model.loading.usage import Opened, Request
 from nbsal.model.loading.wrappers import embedding, pipelines, plain, predictors, setfit
+from nbsal.model.served.endpoint import Endpoint
+from nbsal.model.served.served_model import Served
 from nbsal.support.errors import InputError
 
 # The module that begins the name of the object's class or of one that it extends, and what opens such an object.
@@ -31,6 +33,9 @@ def open_model(model: Any, request: Request) -> Opened | None:
             return opener(model, request)
     if request.similar_to is not None:
         return embedding.open_body(model, request)
+    if isinstance(model, Endpoint):
+        served = Served(model, request.tokenizer)
+        return Opened(served, served.server.tokenizer)
     if isinstance(model, nn.Module):
         return plain.open_module(model, request)
     return predictors.open_predictor(model, request)

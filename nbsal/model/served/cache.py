@@ -1,0 +1,64 @@
+"""What a server said, by a checksum of what it was asked: in a file that threads and processes share, or in memory."""
+
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nbsal.support.errors import InputError
+
+BUSY = 30.0  # seconds that a process waits for another one to finish writing
+MANY = 500  # keys of a query
+
+
+def checksum(parts: Any) -> str:
+    """The key of what is asked."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+class CallCache:
+    """Results by key, as JSON."""
+
+    __slots__ = ("_connection", "_lock", "_process", "path")
+
+    def __init__(self, path: str | Path | None) -> None:
+        self.path = None if path is None else str(path)
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._process = 0
+        self._run("SELECT count(*) FROM calls")
+
+    def get(self, keys: Sequence[str]) -> dict[str, Any]:
+        """Those of some results that are there."""
+        results: dict[str, Any] = {}
+        for first in range(0, len(keys), MANY):
+            part = keys[first : first + MANY]
+            rows = self._run(f"SELECT key, result FROM calls WHERE key IN ({','.join('?' * len(part))})", part)
+            results |= {key: json.loads(result) for key, result in rows}
+        return results
+
+    def put(self, key: str, result: Any) -> None:
+        """Keep a result, at once and for good."""
+        self._run("INSERT OR REPLACE INTO calls VALUES (?, ?)", (key, json.dumps(result)))
+
+    def _run(self, query: str, values: Sequence[str] = ()) -> list[tuple[str, str]]:
+        with self._lock:
+            try:
+                if self._connection is None or self._process != os.getpid():  # a connection is not of a forked process
+                    self._connection, self._process = self._open(), os.getpid()
+                return self._connection.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                problem = f"cache={self.path!r:.200} cannot be used: {error}."
+        raise InputError(f"{problem} Pass another file, in a folder that exists.", argument="cache", value=self.path)
+
+    def _open(self) -> sqlite3.Connection:
+        options: dict[str, Any] = {"timeout": BUSY, "check_same_thread": False, "isolation_level": None}
+        connection: sqlite3.Connection = sqlite3.connect(self.path or ":memory:", **options)
+        for setting in ("journal_mode=WAL", "synchronous=NORMAL"):  # a killed process loses nothing, and nobody waits
+            connection.execute(f"PRAGMA {setting}")
+        connection.execute("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, result TEXT NOT NULL)")
+        return connection

@@ -1,0 +1,205 @@
+"""Calls of a server: counted before they are sent, within the budget, a few at a time, again after failures."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol
+
+from nbsal.model.served.cache import CallCache
+from nbsal.support.errors import OverBudget, ServerError
+from nbsal.support.progress import Meter
+from nbsal.support.validation import plural
+
+ATTEMPTS = 4  # at one call
+FIRST = 0.25  # seconds before the second attempt; twice as many before each further one
+LONGEST = 60.0  # seconds that a server may ask to wait
+TICK = 0.1  # seconds between two looks whether the caller has cancelled
+GRACE = 1.0  # seconds that calls on their way have to finish when a run stops
+BATCH = 16  # pairs that a function gets at a time
+
+
+class Failure(Exception):
+    """A request that failed; `again` says whether another attempt is worth it, `wait` when the server expects it."""
+
+    def __init__(self, message: str, status: int | None = None, again: bool = False, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.again = again
+        self.wait = wait
+
+
+class Limits(Protocol):
+    """What is needed of an endpoint, whose own file names what is built on calls."""
+
+    @property
+    def address(self) -> str:
+        """Where the model is."""
+
+    @property
+    def budget(self) -> int | None:
+        """The most calls."""
+
+    @property
+    def cache(self) -> str | Path | None:
+        """The file that keeps what was answered."""
+
+    @property
+    def parallel(self) -> int:
+        """How many calls are on their way at a time."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request: its key in the cache, and what sends it once and returns a plain result, or raises Failure."""
+
+    key: str
+    send: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a result costs: calls that are still to be sent, and the tokens that they hold.
+
+    >>> print(Plan(48, 31234))
+    48 calls, about 31,000 tokens
+    """
+
+    calls: int
+    tokens: int
+
+    def __str__(self) -> str:
+        digits = max(0, len(str(self.tokens)) - 2)
+        return f"{plural(self.calls, 'call')}, about {round(self.tokens, -digits):,} tokens"
+
+
+class Caller:
+    """Sends the calls of an endpoint; what was answered is kept."""
+
+    __slots__ = ("_cache", "_lock", "endpoint", "sent")  # no attributes to look into: a call does not change the model
+
+    def __init__(self, endpoint: Limits) -> None:
+        self.endpoint = endpoint
+        self.sent = 0
+        self._cache = CallCache(endpoint.cache)
+        self._lock = threading.Lock()
+
+    def answered(self, keys: Sequence[str]) -> dict[str, Any]:
+        """The results of some calls that were answered before."""
+        return self._cache.get(list(dict.fromkeys(keys)))
+
+    def check(self, needed: int) -> None:
+        """Refuse more calls than the budget allows, before any is sent."""
+        if self.endpoint.budget is not None and needed > self.endpoint.budget - self.sent:
+            raise OverBudget(needed, self.endpoint.budget - self.sent, self.endpoint.budget)
+
+    def results(self, calls: Sequence[Call], meter: Meter) -> list[Any]:
+        """The results of some calls, of which only those are sent that were not answered before."""
+        unique = {call.key: call for call in calls}
+        return self._complete(
+            [call.key for call in calls], meter, lambda keys: self._in_threads([unique[key] for key in keys], meter)
+        )
+
+    def results_of(
+        self, function: Callable[[list[Any]], Sequence[Any]], keys: Sequence[str], values: Sequence[Any], meter: Meter
+    ) -> list[Any]:
+        """The results of a function that takes several values at a time, each with its key; each counts as a call."""
+        unique = dict(zip(keys, values, strict=True))
+
+        def in_batches(missing: Sequence[str]) -> Iterator[tuple[str, Any]]:
+            for first in range(0, len(missing), BATCH):
+                meter.check()
+                part = missing[first : first + BATCH]
+                self.sent += len(part)
+                for key, result in zip(part, function([unique[key] for key in part]), strict=True):
+                    self._cache.put(key, result)
+                    yield key, result
+
+        return self._complete(keys, meter, in_batches)
+
+    def _complete(
+        self, keys: Sequence[str], meter: Meter, send: Callable[[list[str]], Iterator[tuple[str, Any]]]
+    ) -> list[Any]:
+        """The results by key, those that were not answered before by `send`."""
+        results = self.answered(keys)
+        missing = [key for key in dict.fromkeys(keys) if key not in results]
+        meter.step(len(keys) - len(missing))
+        self.check(len(missing))
+        for key, result in send(missing):
+            results[key] = result
+            meter.step()
+        return [results[key] for key in keys]
+
+    def _in_threads(self, calls: Sequence[Call], meter: Meter) -> Iterator[tuple[str, Any]]:
+        waiting, lock, stop = iter(calls), threading.Lock(), threading.Event()
+        answered: SimpleQueue[tuple[str, Any, Exception | None]] = SimpleQueue()
+
+        def work() -> None:
+            while not stop.is_set():
+                with lock:
+                    call = next(waiting, None)
+                if call is None:
+                    return
+                result, error = self._send(call, stop)
+                if error is not None:
+                    stop.set()
+                answered.put((call.key, result, error))
+
+        threads = [threading.Thread(target=work, daemon=True) for _ in calls[: self.endpoint.parallel]]
+        try:
+            for thread in threads:
+                thread.start()
+            for number in range(len(calls)):
+                key, result, error = _next(answered, meter)
+                if isinstance(error, OverBudget):  # attempts that failed have used it up
+                    raise OverBudget(len(calls) - number, 0, self.endpoint.budget or 0)
+                if error is not None:
+                    raise error
+                yield key, result
+        finally:
+            stop.set()
+            for thread in threads:  # what was paid for is kept
+                if thread.ident is not None:
+                    thread.join(GRACE)
+
+    def _send(self, call: Call, stop: threading.Event) -> tuple[Any, Exception | None]:
+        """The result of a call, or the error after the last attempt at it."""
+        address = self.endpoint.address
+        for attempt in range(1, ATTEMPTS + 1):
+            if not self._count():
+                return None, OverBudget(1, 0, self.endpoint.budget or 0)
+            try:
+                result = call.send()
+                self._cache.put(call.key, result)
+                return result, None
+            except Failure as error:
+                failure = error
+            except Exception as error:  # it belongs to the thread that waits for the result
+                return None, error
+            wait = FIRST * 2 ** (attempt - 1) * (1 + random.random()) if failure.wait is None else failure.wait
+            if not failure.again or attempt == ATTEMPTS or stop.is_set() or wait > LONGEST:
+                break
+            stop.wait(wait)
+        later = f" It asks to wait {wait:.0f} seconds." if wait > LONGEST else ""
+        tried = f" ({attempt} attempts)" if attempt > 1 else ""
+        return None, ServerError(f"The server {address} {failure}{tried}.{later}", status=failure.status)
+
+    def _count(self) -> bool:
+        """Count a call that is about to be sent, if the budget allows it."""
+        with self._lock:
+            if self.endpoint.budget is not None and self.sent >= self.endpoint.budget:
+                return False
+            self.sent += 1
+            return True
+
+
+def _next(answered: "SimpleQueue[tuple[str, Any, Exception | None]]", meter: Meter) -> Any:
+    """The next answer; the caller may cancel while none is there."""
+    while True:
+        meter.check()
+        try:
+            return answered.get(timeout=TICK)
+        except Empty:
+            continue

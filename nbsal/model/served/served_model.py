@@ -1,0 +1,69 @@
+"""The model of a subject that is behind a server: no layers, and no outputs but the log-probabilities of replies."""
+
+from typing import Any, NoReturn
+
+from nbsal.model.loading.stand_in import LARGEST, PassOn, StandIn
+from nbsal.model.served.endpoint import Endpoint
+from nbsal.model.served.server import Server
+from nbsal.support.errors import ModelError
+
+METHODS = ("occlusion", "lime", "shapley", "kernel-shap", "contextcite", "ridge")  # these only hide
+
+
+class _Body(PassOn):
+    is_causal = True
+
+
+class Served(StandIn):
+    """A language model whose replies can be scored, and that may write them; nothing else is known of it."""
+
+    task = "next-token"
+    methods = METHODS
+
+    def __init__(self, endpoint: Endpoint, tokenizer: Any = None) -> None:
+        size = LARGEST if tokenizer is None else len(tokenizer)
+        super().__init__(endpoint.model, _Body(), vocab_size=size)
+        self.server = Server(endpoint, tokenizer)
+        self.served = endpoint.model  # identifies a corpus of its replies; the address may change
+
+    def forward(self, *inputs: Any, **options: Any) -> Any:
+        """Refused."""
+        raise self.refusal("What is asked for")
+
+    @property
+    def text_encoder(self) -> "ServedEncoder":
+        """What knows how long texts may be; it encodes none."""
+        return ServedEncoder(self)
+
+    def refusal(self, feature: str) -> ModelError:
+        """The error for what a server cannot do."""
+        return ModelError(
+            f"{feature} needs the model itself, and {self.server.description} shows only how likely replies are. "
+            f"Explain its replies with nbsal.answer(subject, messages, method=...): {', '.join(METHODS)}.",
+            part="model",
+        )
+
+    def __deepcopy__(self, memo: Any) -> "Served":
+        return self  # there are no weights that a copy could change
+
+
+class ServedEncoder:
+    """Refuses texts without a reply; the server knows how long they may be."""
+
+    max_length = LARGEST
+
+    def __init__(self, model: Served) -> None:
+        self._model = model
+        self.pad_id = int(getattr(model.server.tokenizer, "pad_token_id", None) or 0)
+
+    def encode(self, text: Any, first: int = 0) -> NoReturn:
+        """Refused."""
+        raise self._model.refusal("Explaining a text without a reply")
+
+    def encode_whole(self, text: Any) -> NoReturn:
+        """Refused."""
+        self.encode(text)
+
+    def encode_ids(self, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> NoReturn:
+        """Refused."""
+        self.encode(input_ids)

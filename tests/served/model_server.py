@@ -1,0 +1,202 @@
+"""A server process in front of demo/notes, which answers as vLLM, llama-cpp-python, TGI and Ollama document it.
+
+The first part of a path says as which: /vllm/v1/completions. GET /calls returns how many requests came, by their body.
+"""
+
+import hashlib
+import json
+import subprocess
+import sys
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+KEY = "sk-test-5f2e9c"
+
+
+class Model:
+    """demo/notes in float64, by itself: no part of what is tested."""
+
+    def __init__(self):
+        import torch
+
+        import nbsal
+
+        self.torch, self.lock, subject = torch, threading.Lock(), nbsal.load("demo/notes", dtype="float64")
+        self.model, self.tokenizer = subject.model, subject.tokenizer
+
+    def ids(self, prompt):
+        return list(prompt) if isinstance(prompt, list) else self.tokenizer(prompt)["input_ids"]
+
+    def text(self, ids, special=True):
+        return self.tokenizer.decode(ids, skip_special_tokens=not special, clean_up_tokenization_spaces=False)
+
+    def logprobs(self, ids):
+        with self.lock, self.torch.no_grad():
+            return self.model(self.torch.tensor([ids])).logits[0].log_softmax(-1)
+
+    def generate(self, ids, count):
+        new = []
+        while len(new) < count:
+            new.append(int(self.logprobs([*ids, *new])[-1].argmax()))
+            if new[-1] == self.tokenizer.eos_token_id:
+                return new[:-1], "stop"
+        return new, "length"
+
+    def top(self, row, count):
+        values, ids = row.topk(min(count, len(row)))
+        return zip(ids.tolist(), values.tolist(), strict=True)
+
+
+def vllm_logprobs(model, ids, count):
+    table = model.logprobs(ids)
+    entries = [None]
+    for index, row in zip(ids[1:], table[:-1], strict=True):
+        likely = {index: float(row[index])} | dict(model.top(row, count))  # the token itself stands first
+        entries.append({
+            str(i): {"logprob": value, "rank": int((row > value).sum()) + 1, "decoded_token": model.text([i])}
+            for i, value in likely.items()
+        })  # fmt: skip
+    return entries
+
+
+def completion(model, body):
+    ids = model.ids(body["prompt"])
+    new, reason = model.generate(ids, body.get("max_tokens", 16))
+    return ids, new, {"index": 0, "text": model.text(new, special=False), "logprobs": None, "finish_reason": reason}
+
+
+def render(model, body):
+    options = {"add_generation_prompt": body.get("add_generation_prompt", True), "tokenize": False}
+    options["continue_final_message"] = body.get("continue_final_message", False)
+    return model.tokenizer.apply_chat_template(body["messages"], **options)
+
+
+def chat(model, body):
+    ids = model.tokenizer(render(model, body), add_special_tokens=False)["input_ids"]
+    new, reason = model.generate(ids, body.get("max_tokens", 16))
+    message = {"role": "assistant", "content": model.text(new, special=False)}
+    return ids, {"choices": [{"index": 0, "message": message, "finish_reason": reason}]}
+
+
+def vllm(model, path, body):
+    if path == "/v1/chat/completions":
+        ids, reply = chat(model, body)
+        count = body.get("prompt_logprobs")
+        return 200, reply | {"prompt_logprobs": None if count is None else vllm_logprobs(model, ids, count)}
+    ids, _, choice = completion(model, body)
+    count = body.get("prompt_logprobs")
+    choice["prompt_logprobs"] = None if count is None else vllm_logprobs(model, ids, count)
+    return 200, {"object": "text_completion", "choices": [choice]}
+
+
+def llama(model, path, body):
+    """llama-cpp-python: texts only; a first token of the template is left out, and special tokens have no text."""
+    if path == "/v1/chat/completions":
+        return 200, chat(model, body)[1]
+    if path != "/v1/completions":
+        return 404, {"detail": "Not Found"}
+    if not isinstance(body["prompt"], str):
+        return 422, {"error": {"message": "Input should be a valid string", "type": "invalid_request_error"}}
+    ids, new, choice = completion(model, body)
+    if body.get("echo") and body.get("logprobs"):
+        whole, table = [*ids, *new], model.logprobs([*ids, *new])
+        special = {*model.tokenizer.all_special_ids} - {model.tokenizer.unk_token_id}
+        texts = ["" if i in special else model.text([i]) for i in whole]
+        values = [float(row[i]) for i, row in zip(whole[1:], table[:-1], strict=True)]
+        likely = [
+            {model.text([i]): value for i, value in model.top(row, body["logprobs"])} | {text: own}
+            for row, text, own in zip(table[:-1], texts[1:], values, strict=True)
+        ]
+        choice["text"] = body["prompt"] + choice["text"]
+        choice["logprobs"] = {
+            "tokens": texts[1:], "token_logprobs": [None, *values[1:]], "top_logprobs": [None, *likely[1:]],
+        }  # fmt: skip
+    return 200, {"object": "text_completion", "choices": [choice]}
+
+
+def tgi(model, path, body):
+    if path == "/v1/chat/completions":
+        return 200, chat(model, body)[1]
+    if path != "/generate":
+        return 404, {"error": "not found"}
+    ids, parameters = model.ids(body["inputs"]), body["parameters"]
+    new, reason = model.generate(ids, parameters["max_new_tokens"])
+    reply = {"generated_text": model.text(new, special=False)}
+    if parameters.get("decoder_input_details"):
+        table = model.logprobs(ids)
+        values = [None, *(float(row[i]) for i, row in zip(ids[1:], table[:-1], strict=True))]
+        prefill = [{"id": i, "text": model.text([i]), "logprob": v} for i, v in zip(ids, values, strict=True)]
+        reply["details"] = {"finish_reason": reason, "generated_tokens": len(new), "prefill": prefill}
+    return 200, [reply]
+
+
+def ollama(model, path, body):
+    """Log-probabilities of generated tokens at most, never of the prompt; what it does not know it leaves out."""
+    if path == "/v1/chat/completions":
+        return 200, chat(model, body)[1]
+    if path != "/v1/completions" or not isinstance(body["prompt"], str):
+        return 400, {"error": {"message": "json: cannot unmarshal array into Go struct field", "type": "invalid"}}
+    return 200, {"object": "text_completion", "choices": [completion(model, body)[2]]}
+
+
+def shifted(model, path, body):
+    """llama-cpp-python with a model without a first token: each token has the numbers of the place after it."""
+    status, reply = llama(model, path, body)
+    if status == 200 and (logprobs := reply["choices"][0].get("logprobs")):
+        ids = model.ids(body["prompt"])
+        rows, texts = model.logprobs(ids), [model.text([i]) for i in ids]
+        values = [float(row[i]) for i, row in zip(ids, rows, strict=True)]
+        likely = [{model.text([i]): value for i, value in model.top(row, body["logprobs"])} for row in rows]
+        logprobs |= {"tokens": texts, "token_logprobs": [None, *values[1:]], "top_logprobs": [None, *likely[1:]]}
+    return status, reply
+
+
+SERVERS = {"vllm": vllm, "llama": llama, "tgi": tgi, "ollama": ollama, "shifted": shifted}
+
+
+class Handler(BaseHTTPRequestHandler):
+    model, calls = None, Counter()
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        _, name, rest = self.path.split("/", 2)
+        self.calls[hashlib.sha256(self.path.encode() + body).hexdigest()] += 1
+        if self.headers.get("Authorization") != f"Bearer {KEY}":
+            return self.reply(401, {"error": {"message": f"Incorrect API key: {self.headers.get('Authorization')}"}})
+        return self.reply(*SERVERS[name](self.model, f"/{rest}", json.loads(body)))
+
+    def do_GET(self):
+        self.reply(200, self.calls)
+
+    def reply(self, status, content):
+        data = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args):
+        pass
+
+
+@contextmanager
+def running():
+    """The address of a server in a process of its own."""
+    command = [sys.executable, "-m", "tests.served.model_server"]
+    folder = Path(__file__).parents[2]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.kill()
+
+
+if __name__ == "__main__":
+    Handler.model = Model()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    print(server.server_address[1], flush=True)
+    server.serve_forever()
