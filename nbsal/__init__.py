@@ -76,7 +76,10 @@ _NAMES = {
     "Trace": "passes.trace",
 }
 _MODULES = {
-    **{name: name for name in ("samples", "heads", "methods", "evaluation", "corpus", "figures", "widgets", "testing")},
+    **{
+        name: name
+        for name in ("samples", "heads", "methods", "evaluation", "corpus", "figures", "live", "widgets", "testing")
+    },
     "errors": "support.errors",
     "progress": "support.progress",
     "similarity": "explain.similarity",

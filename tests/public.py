@@ -7,7 +7,7 @@ from typing import Any
 
 import nbsal
 
-PACKAGES = ("nbsal", *(f"nbsal.{name}" for name in "heads evaluation corpus widgets samples testing".split()))
+PACKAGES = ("nbsal", *(f"nbsal.{name}" for name in "heads evaluation corpus live widgets samples testing".split()))
 MODULES = (
     *("nbsal.data", "nbsal.clouds", "nbsal.lrp.rules", "nbsal.lrp.mode", "nbsal.methods.catalogue"),
     *(f"nbsal.figures.{name}" for name in "decoding_saliency relevance mask_lrp flow checkpoints pages tables".split()),

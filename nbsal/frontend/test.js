@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { plugins } from "./bundle.js";
 
 const folder = fileURLToPath(new URL("test/", import.meta.url));
 const outdir = mkdtempSync(join(tmpdir(), "nbsal-"));
@@ -16,6 +17,8 @@ try {
     bundle: true,
     format: "esm",
     platform: "node",
+    target: "es2022",
+    plugins,
     sourcemap: "inline",
     outExtension,
     outdir,

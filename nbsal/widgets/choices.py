@@ -59,17 +59,18 @@ class MethodTraits(traitlets.HasTraits):
 def view_choices(explainer: Explainer, methods: list[dict[str, Any]]) -> dict[str, Any]:
     """What the page may choose from, with the name of the list of methods in place of the list."""
     subject = explainer.subject
+    labels = subject.labels if subject.task == "sequence" else []
+    choices = with_list({"labels": labels, "depth": subject.depth, "task": subject.task}, methods)
+    return with_method(choices, explainer.method.name)
+
+
+def with_list(choices: dict[str, Any], methods: list[dict[str, Any]]) -> dict[str, Any]:
+    """Choices of other methods: the name of their list, and a recommended one that explains a layer."""
     key = hashlib.sha256(json.dumps(methods).encode()).hexdigest()[:16]
     _LISTS[key] = methods
     layered = (m for m in methods if m["layered"] and m["group"] == "recommended" and not m["unavailable"])
-    choices = {
-        "methods": key,
-        "layered": next(({"name": method["name"], "label": method["label"]} for method in layered), None),
-        "labels": subject.labels if subject.task == "sequence" else [],
-        "depth": subject.depth,
-        "task": subject.task,
-    }
-    return with_method(choices, explainer.method.name)
+    first = next(({"name": method["name"], "label": method["label"]} for method in layered), None)
+    return choices | {"methods": key, "layered": first}
 
 
 def offered_methods(explainer: Explainer, layer_methods_only: bool = False) -> list[dict[str, Any]]:

@@ -60,6 +60,7 @@ class Compare(ExplainerView):
     """
 
     inputs = (*ExplainerView.inputs, *(f"other_{name}" for name in SETTINGS))
+    live_name = "compare"
     _esm = asset("compare.js")
     _css = asset("compare.css")
 
@@ -136,11 +137,13 @@ class Compare(ExplainerView):
         if self._findings:
             self.agreement = self._findings[self.level]["agreement"]
 
+    def explainers_for(self, inputs: dict[str, Any]) -> list[Explainer]:
+        return [with_settings(self.explainer, inputs), with_settings(self.other, _other_inputs(inputs))]
+
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         if self.plain_result is not None:
             return ComparedPair(self.plain_result, self.other)
-        other_inputs = {name: inputs[f"other_{name}"] for name in SETTINGS} | {"text": inputs["text"]}
-        explainers = with_settings(self.explainer, inputs), with_settings(self.other, other_inputs)
+        explainers, other_inputs = self.explainers_for(inputs), _other_inputs(inputs)
         names = tuple(explainer.method.name for explainer in explainers)
         if self._is_typed(inputs) and self._durations.is_slow(names):
             self.pause(inputs, job)  # no quick method could stand in for one that is compared
@@ -190,6 +193,11 @@ class Compare(ExplainerView):
         sentence = ScoredText(pair.caption(), [], 1.0)
         notes = [f"{pair.heading().removesuffix('.')}.", " · ".join(pair.notes())]
         return text_lines.png(text_lines.draw([sentence, *pair.texts(self.difference)], notes=notes))
+
+
+def _other_inputs(inputs: dict[str, Any]) -> dict[str, Any]:
+    """The inputs of the second explainer."""
+    return {name: inputs[f"other_{name}"] for name in SETTINGS} | {"text": inputs["text"]}
 
 
 def _text_html(badge: str, text: ScoredText) -> str:

@@ -111,6 +111,10 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
         """The explainer with the current settings."""
         return with_settings(self.explainer, inputs)
 
+    def explainers_for(self, inputs: dict[str, Any]) -> list[Explainer]:
+        """The explainers of the whole view with the current settings."""
+        return [self.explainer_for(inputs)]
+
     @traitlets.observe("text")
     def _clear_selection(self, change: Any) -> None:
         if self.result is not None:  # positions in the previous text mean nothing in the new one

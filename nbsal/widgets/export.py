@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nbsal.render import html
+from nbsal.widgets import live_page
 
 STATIC = Path(__file__).parent / "static"
 _UNSEEN = "position:absolute;clip-path:inset(50%);margin:0"  # but read aloud
@@ -36,14 +37,24 @@ def asset(name: str) -> str:
 
 def interactive(view: Any, title: str, in_cell: bool = False) -> str:
     """An HTML page that opens from disk: the script, style and state of a view, and a replacement for Python."""
-    arguments = f"{literal(str(view._esm))}, {literal(state(view, in_cell))}"
+    return _page(view, title, "offline.js", state(view, in_cell))
+
+
+def live(view: Any, title: str, page: dict[str, Any]) -> str:
+    """An HTML page that answers with the model that `page` describes."""
+    return _page(view, title, "live.js", live_page.live_state(state(view), page), page, style=live_page.STYLE)
+
+
+def _page(view: Any, title: str, script: str, state: dict[str, Any], *more: Any, style: str = "") -> str:
+    """An HTML page with a view and the script that shows it; `more` are further arguments of the script."""
+    shown = ", ".join(["document.getElementById('nbsal')", *map(literal, more)])
     headings = f"<div style='{_UNSEEN}'><h1>{type(view).__name__}</h1><h2>{escape(title)}</h2></div>"
-    style = str(view._css).replace("</", "<\\/")  # no text in it can end the element
+    style = str(view._css).replace("</", "<\\/") + style  # no text in it can end the element
     return html.page_html(
         title,
         f"<style>{style}</style><main>{headings}<div id='nbsal'></div></main>"
-        f"<script type='module'>{asset('offline.js')}\n"
-        f"nbsal.show({arguments}, document.getElementById('nbsal'));</script>",
+        f"<script type='module'>{asset(script)}\n"
+        f"nbsal.show({literal(str(view._esm))}, {literal(state)}, {shown});</script>",
     )
 
 

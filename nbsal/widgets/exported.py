@@ -2,14 +2,15 @@
 
 import base64
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from IPython.display import display
 
 from nbsal.render import html
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.validation import checked
-from nbsal.widgets import export, snapshot
+from nbsal.widgets import export, live_page, snapshot
 from nbsal.widgets.page_messages import CheckedWidget
 from nbsal.widgets.snapshot import Snapshots
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 @checked
 class ExportedWidget(CheckedWidget):
     """A widget whose `result` can be exported; a subclass computes it and says when there is one."""
+
+    live_name: ClassVar[str] = ""  # what a live page calls the view; "" if no page can answer for it
 
     status: Any
 
@@ -69,12 +72,25 @@ class ExportedWidget(CheckedWidget):
             frame = frame.map(export.escape_formula).rename(columns=export.escape_formula)
         return frame.to_csv(index=False)
 
-    def to_html(self, interactive: bool = False) -> str:
-        """A complete HTML page without scripts, or an `interactive` one that needs neither Python nor a network."""
+    def to_html(self, path: str | Path | None = None, interactive: bool = False, live: bool = False) -> str:
+        """A complete HTML page without scripts, or an `interactive` one that needs neither Python nor a network.
+
+        A `live` page (of Highlight, Layers and Compare) also answers: its reader types another text, and chooses the
+        class, the layer and the method, and a small copy of the model runs in the page. The files of the copy, about
+        20 MB for an embedded model, are written into the folder nbsal-live beside the page. With `path` the page itself
+        is written there; without it, save what is returned beside that folder, in the current one.
+        """
         self._require_result()
-        if interactive:
-            return export.interactive(self, self._page_title())
-        return html.page_html(self._page_title(), html.snapshot_html(self.render_html(), in_cell=False))
+        if live:
+            place = Path("page.html" if path is None else path)
+            page = export.live(self, self._page_title(), live_page.describe(self, place.parent, place.name))
+        elif interactive:
+            page = export.interactive(self, self._page_title())
+        else:
+            page = html.page_html(self._page_title(), html.snapshot_html(self.render_html(), in_cell=False))
+        if path is not None:
+            live_page.write(path, page)
+        return page
 
     def to_png(self) -> bytes:
         """A picture as PNG."""

@@ -24,6 +24,7 @@ class Highlight(ExplainerView):
     'positive'
     """
 
+    live_name = "highlight"
     _esm = asset("highlight.js")
     _css = asset("highlight.css")
 

@@ -50,6 +50,7 @@ class Layers(ExplainerView):
     inputs = ("text", "method", "target", "tau")
     accepts = (LayerSaliency,)
     layer_methods_only = True
+    live_name = "layers"
     _esm = asset("layers.js")
     _css = asset("layers.css")
 

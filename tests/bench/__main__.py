@@ -6,9 +6,8 @@ Each benchmark runs in a process of its own, so that memory use is measured sepa
 from tests.bench.measure import run_alone
 from tests.bench.table import line, markdown, parser
 
-BENCHES = (
-    "single decoding relevance perturbation games corpus pages lab views growth peers answers answer_peers served gpu"
-).split()
+BENCHES = "single decoding relevance perturbation games corpus pages lab views".split()
+BENCHES += "growth peers answers answer_peers served live gpu".split()
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The views as pages that work without Python, each made by the Python lines that its page shows."""
+"""The views as pages that work without Python, each made by the Python lines that its page shows; some answer."""
 
 import re
 import warnings
@@ -28,8 +28,9 @@ def write(pages: Path) -> None:
     for page in sorted([pages / "index.md", *(pages / "views").glob("*.md")]):
         text = page.read_text(encoding="utf-8")
         if name := FRAME.search(text):
-            html = run(CODE.search(text)[1]).to_html(interactive=True)  # type: ignore[index]
-            (frames / f"{name[1]}.html").write_text(html.replace("</body>", f"{TALK}</body>"), encoding="utf-8")
+            view, path = run(CODE.search(text)[1]), frames / f"{name[1]}.html"  # type: ignore[index]
+            html = view.to_html(path, interactive=True, live=bool(view.live_name))
+            path.write_text(html.replace("</body>", f"{TALK}</body>"), encoding="utf-8")
 
 
 def run(code: str) -> Any:

@@ -4,14 +4,20 @@ import type { Message, Model } from "./context";
 
 type State = Record<string, unknown>;
 type Listener = (message: Message) => void;
+type OfflineModel = Model<State> & {
+  emit(event: string, message?: Message): void;
+  /** The number of listeners: zero once every view is closed. */
+  listeners(): number;
+};
 type ViewModule = { default: { render(host: { model: Model<State>; el: HTMLElement }): () => void } };
 
-export function offlineModel(state: State) {
+export function offlineModel(state: State): OfflineModel {
   const listeners = new Map<string, Set<Listener>>();
   const emit = (event: string, message: Message = { id: "" }) => {
     for (const listener of [...(listeners.get(event) ?? [])]) listener(message);
   };
   return {
+    emit,
     get: (name: string) => state[name],
     set(name: string, value: unknown) {
       if (state[name] === value) return;
@@ -30,7 +36,6 @@ export function offlineModel(state: State) {
       const error = "This needs Python, which a saved page does not have.";
       queueMicrotask(() => emit("msg:custom", { id: content.id ?? "", error }));
     },
-    /** The number of listeners: zero once every view is closed. */
     listeners: () => [...listeners.values()].reduce((sum, set) => sum + set.size, 0),
   };
 }
@@ -44,11 +49,16 @@ export function restoreBytes(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, restoreBytes(inner)]));
 }
 
-/** Show a view, given the source of its module and its state. */
-export async function show(script: string, state: State, el: HTMLElement) {
+/** Show a view, given the source of its module, its state, and what makes its model. */
+export async function show<M extends Model<State>>(
+  script: string,
+  state: State,
+  el: HTMLElement,
+  modelOf: (state: State) => M = offlineModel as unknown as (state: State) => M,
+) {
   const url = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
   const { default: view } = (await import(url)) as ViewModule;
   URL.revokeObjectURL(url);
-  const model = offlineModel(restoreBytes(state) as State);
+  const model = modelOf(restoreBytes(state) as State);
   return { model, close: view.render({ model, el }) };
 }

@@ -1,0 +1,4 @@
+// What a live page computes in WebAssembly.
+
+export { exponentials, largest } from "./exponentials";
+export { multiply } from "./multiply";

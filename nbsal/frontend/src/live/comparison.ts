@@ -1,0 +1,140 @@
+// How far two explanations of a text agree, in the words that Python uses: the sentence and the heading of Compare.
+
+import type { Token } from "../decode";
+import { confidence, nameInSentence } from "../headline";
+import { type Mark, marksOf, totals } from "../marks";
+import type { Level, Phrase, Scale } from "../traits";
+
+const TOP = 5; // words whose overlap is counted
+const AGREEMENT: [number, string][] = [
+  [0.7, "agree well"],
+  [0.4, "agree moderately"],
+  [0.1, "agree little"],
+];
+const EQUAL = 0.005; // a difference below half a percent is none
+const LONGEST = 40; // characters of a word in the sentence
+
+/** One of two explanations. */
+export interface Compared {
+  prediction: string;
+  confidence: number;
+  target: string;
+  row: ArrayLike<number>;
+  ties: ArrayLike<number>;
+}
+
+/** Two explanations by the words or tokens of a text. */
+interface Pair {
+  both: Compared[];
+  level: Level;
+  parts: string[];
+  marks: Mark[];
+  scores: number[][];
+  /** The words by the size of their scores. */
+  orders: number[][];
+  /** The size of the largest. */
+  largest: number[];
+}
+
+export function findings(tokens: Token[], parts: string[], both: Compared[]) {
+  const of = (level: Level) => {
+    const pair = pairOf(tokens, parts, both, level);
+    const sentences = { own: sentence(pair, "own"), shared: sentence(pair, "shared") };
+    return { ...agreement(pair), sentences };
+  };
+  return { word: of("word"), token: of("token") };
+}
+
+function pairOf(tokens: Token[], parts: string[], both: Compared[], level: Level): Pair {
+  const marks = marksOf(tokens, level);
+  const scores = both.map(({ row }) => totals(marks, row));
+  const orders = both.map(({ ties }, i) => {
+    const tied = totals(marks, ties);
+    const order = [...marks.keys()].sort((a, b) => scores[i][b] - scores[i][a] || tied[b] - tied[a] || a - b);
+    return order.sort((a, b) => Math.abs(scores[i][b]) - Math.abs(scores[i][a]));
+  });
+  const largest = scores.map((row) => row.reduce((most, score) => Math.max(most, Math.abs(score)), 0));
+  return { both, level, parts, marks, scores, orders, largest };
+}
+
+/** Kendall's rank correlation, as a heading, and the overlap of the top five. */
+function agreement({ orders: [first, second], level }: Pair) {
+  const [top, other] = [first, second].map((order) => new Set(order.slice(0, TOP)));
+  const common = [...top].filter((place) => other.has(place)).length;
+  const overlap = common / (top.size + other.size - common);
+  if (first.length < 2) return { heading: `One ${level} has no ranking.`, agreement: { rank: null, overlap } };
+  const rankInSecond = new Map(second.map((place, rank) => [place, rank]));
+  const ranks = first.map((place) => rankInSecond.get(place) as number);
+  const discordant = ranks.reduce((sum, rank, i) => sum + ranks.slice(i + 1).filter((later) => later < rank).length, 0);
+  const rank = 1 - (4 * discordant) / (ranks.length * (ranks.length - 1));
+  const tau = Number(rank.toFixed(2)) + 0;
+  const degree = AGREEMENT.find(([least]) => tau >= least)?.[1] ?? "do not agree at all";
+  const number = tau.toFixed(2).replace("-", "\u2212");
+  return { heading: `Rankings by absolute score ${degree} (\u03c4 = ${number})`, agreement: { rank, overlap } };
+}
+
+const text = (words: string): Phrase => ["text", words];
+
+function sentence(pair: Pair, scale: Scale): Phrase[] {
+  return [...decisions(pair.both), ...strongest(pair), ...difference(pair, scale), text(".")];
+}
+
+/** The prediction, and what is explained if that is something else. */
+function decisions([first, second]: Compared[]): Phrase[] {
+  const { prediction, target } = first;
+  const lead: Phrase[] = [["class", prediction], text(`, ${confidence(first.confidence)}. `)];
+  if (target !== second.target) {
+    return [...lead, text("A explains "), ["class", target], text(", B "), ["class", second.target], text(". ")];
+  }
+  return target === prediction ? lead : [...lead, text("Both explain "), ["class", target], text(". ")];
+}
+
+/** The strongest word of each, and how many of the strongest they share. */
+function strongest(pair: Pair): Phrase[] {
+  const { level, orders, scores, largest } = pair;
+  const [first, second] = orders.map(([place]) => place);
+  const words = [phrases(pair, first, 0), phrases(pair, second, 1)];
+  if (orders[0].length === 1) return [text(`The only ${level} is `), ...words[0]];
+  const empty = [0, 1].filter((i) => !largest[i]);
+  if (empty.length === 2) return [text(`Both score every ${level} 0`)];
+  if (empty.length) {
+    const other = 1 - empty[0];
+    const zero = `${"AB"[empty[0]]} scores every ${level} 0; ${"AB"[other]} names `;
+    return [text(zero), ...words[other], text(" first")];
+  }
+  const count = Math.min(TOP, orders[0].length);
+  const tops = orders.map((order) => order.slice(0, count));
+  const common = tops[0].filter((place) => tops[1].includes(place)).length;
+  const share = common === count ? "" : `${common || "none"} of `;
+  const shared = orders[0].length > count ? `share ${share}their ${count} strongest ${level}s` : "";
+  if (first !== second) {
+    const rest = shared ? [text(`; they ${shared}`)] : [];
+    return [text("A names "), ...words[0], text(" first, B "), ...words[1], ...rest];
+  }
+  const sides = scores.map((row) => (row[first] < 0 ? "against" : "for"));
+  const apart = sides[0] === sides[1] ? "" : `, A ${sides[0]} and B ${sides[1]}`;
+  const rest = shared && (apart ? "; they " : " and ") + shared;
+  return [text("Both name "), ...words[0], text(` first${apart}${rest}`)];
+}
+
+/** The word about which both differ most. */
+function difference(pair: Pair, scale: Scale): Phrase[] {
+  const { level, orders, scores, largest } = pair;
+  if (orders[0].length === 1 || !largest.every(Boolean)) return [];
+  const tops = scale === "own" ? largest : largest.map(() => Math.max(...largest));
+  const shares = scores.map((row, i) => row.map((score) => score / tops[i]));
+  const apart = (place: number) => Math.abs(shares[0][place] - shares[1][place]);
+  const most = [...orders[0]].sort((a, b) => apart(b) - apart(a) || a - b)[0];
+  if (apart(most) < EQUAL) return [text(`; they score every ${level} alike`)];
+  const side = Math.abs(shares[1][most]) > Math.abs(shares[0][most]) ? 1 : 0;
+  return [text("; they differ most about "), ...phrases(pair, most, side)];
+}
+
+/** A word, marked by the sign of its score in one of the explanations, and its part of a pair. */
+function phrases({ marks, parts, scores }: Pair, place: number, side: number): Phrase[] {
+  const { part, start, end } = marks[place];
+  const word = parts[part].slice(start, end).split(/\s+/).join(" ");
+  const short = word.length > LONGEST ? `${word.slice(0, LONGEST - 1)}\u2026` : word;
+  const where = parts.length > 1 ? [text(` (${part ? "second" : "first"} text)`)] : [];
+  return [[scores[side][place] < 0 ? "against" : "for", nameInSentence(short)], ...where];
+}

@@ -1,0 +1,133 @@
+// The model of a view in a live page: it stands where Python does, and answers from a model that runs in the page.
+
+import type { Message, Model } from "../context";
+import { offlineModel } from "../offline";
+import type { MethodChoice, Text } from "../traits";
+import { partsOf, refusal, requestsOf, traitsOf, type ViewName } from "./answers";
+import type { Explained, Request } from "./engine";
+
+type State = Record<string, unknown>;
+
+/** What Python writes into a live page. */
+export interface LivePage {
+  view: ViewName;
+  /** The model's files, beside the page. */
+  folder: string;
+  /** Of the copy of the model. */
+  name: string;
+  labels: string[];
+  /** The layer where none is chosen. */
+  layer: number;
+  /** Those that the page can run. */
+  methods: MethodChoice[];
+  /** The traits whose change needs a new result. */
+  inputs: string[];
+  /** What is said where the page was opened from disk, and where it cannot run the model. */
+  needs_server: string;
+  needs_wasm: string;
+}
+
+export type Explain = (parts: string[], requests: Request[], report: (share: number) => void) => Promise<Explained>;
+
+const SETTINGS = ["method", "layer", "target", "tau"]; // that Compare has twice
+
+export function liveModel(state: State, page: LivePage, explain: Explain): Model<State> {
+  const model = offlineModel(state);
+  const named = {
+    name: page.name,
+    labels: page.labels,
+    methods: Object.fromEntries(page.methods.map(({ name, label }) => [name, label])),
+  };
+  const inputs = () => Object.fromEntries(page.inputs.map((name) => [name, state[name]]));
+  const isSame = (first: State, second: State) => JSON.stringify(first) === JSON.stringify(second);
+  const setAll = (traits: State) => {
+    for (const [name, value] of Object.entries(traits)) model.set(name, value);
+  };
+  let requested = inputs();
+  let latest = 0; // the number of the newest request
+  let waits = false;
+  let runs = false;
+
+  const request = () => {
+    requested = inputs();
+    latest++;
+    waits = true;
+    setAll({ error: "", progress: null, status: "computing" });
+    void next();
+  };
+  /** Answer the newest request; those that were replaced while another was answered are dropped. */
+  const next = async () => {
+    if (runs || !waits) return;
+    [runs, waits] = [true, false];
+    const [number, values, start] = [latest, requested, performance.now()];
+    const isLatest = () => number === latest;
+    try {
+      const traits = await answer(values);
+      if (isLatest()) display(traits, values, (performance.now() - start) / 1000);
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      if (isLatest()) setAll({ error: text, progress: null, status: "error" });
+    }
+    runs = false;
+    void next();
+  };
+  const answer = async (values: State) => {
+    const text = values.text as Text;
+    const why = refusal(text);
+    if (why) throw new Error(why);
+    const [parts, requests] = [partsOf(text), requestsOf(page.view, values, page.layer)];
+    const explained = await explain(parts, requests, (share) => model.set("progress", share < 1 ? share : null));
+    return traitsOf(page.view, { parts, requests, explained, named });
+  };
+  const display = (traits: State, values: State, seconds: number) => {
+    setAll({ ...traits, _inputs: values });
+    setAll({ _rev: (state._rev as number) + 1 }); // a view redraws once, when all is there
+    setAll({ _seconds: seconds, progress: null, status: "ready" });
+  };
+
+  const describe = (trait: string, choices: string) => {
+    const method = page.methods.find(({ name }) => name === state[trait]) ?? null;
+    model.set(choices, { ...(state[choices] as State), method });
+  };
+  const swap = () => {
+    for (const name of [...SETTINGS, "_choices"]) {
+      const other = name === "_choices" ? "_other_choices" : `other_${name}`;
+      const [first, second] = [state[name], state[other]];
+      setAll({ [name]: second, [other]: first });
+    }
+    request();
+    return "swapped";
+  };
+  const cancel = () => {
+    latest++;
+    waits = false;
+    setAll({ progress: null, status: "cancelled" });
+    return "cancelled";
+  };
+  const replies: Record<string, () => unknown> = {
+    methods: () => page.methods,
+    skip_pause: () => "skipped",
+    cancel,
+    swap,
+  };
+
+  return {
+    ...model,
+    set(name: string, value: unknown) {
+      model.set(name, value);
+      if (name === "text") setAll({ selection: [], hover: null }); // positions in another text mean nothing in it
+      if (name === "method") describe("method", "_choices");
+      if (name === "other_method") describe("other_method", "_other_choices");
+    },
+    save_changes() {
+      if (!isSame(inputs(), requested)) request();
+    },
+    send({ ask, id }: { ask?: string; id?: string }) {
+      if (ask === undefined || id === undefined) return; // the view only checks the connection
+      const reply = replies[ask];
+      if (!reply) return model.send({ id });
+      const message: Message = { id, reply: reply() };
+      queueMicrotask(() => model.emit("msg:custom", message));
+    },
+  } as Model<State>;
+}

@@ -1,0 +1,10 @@
+// Modules that the bundler makes: see bundle.js.
+
+declare module "*.wasm" {
+  const bytes: Uint8Array<ArrayBuffer>;
+  export default bytes;
+}
+declare module "*?script" {
+  const source: string;
+  export default source;
+}

@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Explained, Request } from "../src/live/engine";
+import { type LivePage, liveModel } from "../src/live/model";
+
+const METHOD = { name: "gradcam", label: "Grad-CAM" } as LivePage["methods"][number];
+const PAGE: LivePage = {
+  view: "highlight",
+  folder: "",
+  name: "a copy",
+  labels: ["bad", "good"],
+  layer: 1,
+  methods: [METHOD],
+  inputs: ["text", "method", "layer", "target", "tau"],
+  needs_server: "",
+  needs_wasm: "",
+};
+const STATE = {
+  text: "old",
+  method: "gradcam",
+  layer: 1,
+  target: null,
+  tau: null,
+  status: "ready",
+  _rev: 1,
+  _choices: {},
+};
+const EXPLAINED: Explained = {
+  pieces: [{ id: 1, name: "new", start: 0, end: 3, part: 0, special: false, type: 0 }],
+  begins: [true],
+  dropped: 0,
+  probabilities: [0.25, 0.75],
+  results: [{ target: "good", rows: [Float32Array.of(2)], ties: [Float32Array.of(2)] }],
+};
+
+interface Asked {
+  parts: string[];
+  requests: Request[];
+  answer(explained: Explained): void;
+  fail(error: Error): void;
+}
+
+function started(state = {}) {
+  const asked: Asked[] = [];
+  const held = { ...STATE, ...state };
+  const model = liveModel(held, PAGE, (parts, requests) => {
+    return new Promise((answer, fail) => asked.push({ parts, requests, answer, fail }));
+  });
+  const change = (traits: object) => {
+    for (const [name, value] of Object.entries(traits)) model.set(name, value);
+    model.save_changes();
+  };
+  return { model, asked, change };
+}
+
+const settled = () => new Promise((resolve) => setTimeout(resolve));
+
+test("the newest of several texts is answered, those between are dropped", async () => {
+  const { model, asked, change } = started({ selection: [1], hover: 1 });
+  for (const text of ["a", "ab", "abc"]) change({ text });
+  assert.deepEqual([model.get("status"), model.get("selection"), model.get("hover")], ["computing", [], null]);
+  asked[0].answer(EXPLAINED);
+  await settled();
+  assert.deepEqual([model.get("_rev"), model.get("status")], [1, "computing"]); // nothing of an older text is drawn
+  asked[1].answer(EXPLAINED);
+  await settled();
+  assert.deepEqual(
+    asked.map(({ parts }) => parts),
+    [["a"], ["abc"]],
+  );
+  assert.deepEqual([model.get("_rev"), model.get("status")], [2, "ready"]);
+  assert.equal((model.get("_inputs") as { text: string }).text, "abc");
+});
+
+test("display settings ask nothing, a layer that is not chosen is the default", () => {
+  const { asked, change } = started({ layer: null, level: "word" });
+  change({ level: "token" });
+  assert.equal(asked.length, 0);
+  change({ target: "bad" });
+  assert.deepEqual(asked[0].requests, [{ method: "gradcam", layer: 1, target: "bad", tau: null }]);
+});
+
+test("a blank text and a failure are errors, and the next text is asked again", async () => {
+  const { model, asked, change } = started();
+  change({ text: " \n" });
+  await settled();
+  assert.deepEqual([asked.length, model.get("status")], [0, "error"]);
+  change({ text: "a" });
+  asked[0].fail(new Error("no model"));
+  await settled();
+  assert.deepEqual([model.get("status"), model.get("error")], ["error", "no model"]);
+  change({ text: "b" });
+  asked[1].answer(EXPLAINED);
+  await settled();
+  assert.deepEqual([model.get("status"), model.get("error")], ["ready", ""]);
+});
+
+test("requests by message are answered as Python does, or refused", async () => {
+  const { model, asked, change } = started();
+  const replies: unknown[] = [];
+  model.on("msg:custom", (message) => replies.push(message));
+  change({ text: "a" });
+  for (const ask of ["methods", "cancel", "save"]) model.send({ ask, id: ask });
+  model.send({}); // a check of the connection
+  asked[0].answer(EXPLAINED);
+  await settled();
+  assert.deepEqual(replies.slice(0, 2), [
+    { id: "methods", reply: [METHOD] },
+    { id: "cancel", reply: "cancelled" },
+  ]);
+  assert.match((replies[2] as { error: string }).error, /Python/);
+  assert.deepEqual([replies.length, model.get("status"), model.get("_rev")], [3, "cancelled", 1]);
+});
+
+test("a chosen method is described to the view", () => {
+  const { model, change } = started({ method: "gradxact" });
+  change({ method: "gradcam" });
+  assert.deepEqual(model.get("_choices"), { method: METHOD });
+});
