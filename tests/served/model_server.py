@@ -146,7 +146,7 @@ def shifted(model, path, body):
     """llama-cpp-python with a model without a first token: each token has the numbers of the place after it."""
     status, reply = llama(model, path, body)
     if status == 200 and (logprobs := reply["choices"][0].get("logprobs")):
-        ids = model.ids(body["prompt"])
+        ids = model.ids(reply["choices"][0]["text"])
         rows, texts = model.logprobs(ids), [model.text([i]) for i in ids]
         values = [float(row[i]) for i, row in zip(ids, rows, strict=True)]
         likely = [{model.text([i]): value for i, value in model.top(row, body["logprobs"])} for row in rows]

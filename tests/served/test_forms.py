@@ -3,11 +3,15 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
+from nbsal.answers.served import divergence
 from nbsal.model.served.alignment import Expected, reply_tokens
-from nbsal.model.served.forms import ECHO, TGI, VLLM, VLLM_CHAT, Question, Token, read_tokens
-from nbsal.model.served.server import _plain
+from nbsal.model.served.forms import ECHO, TGI, VLLM, VLLM_CHAT, Likely, Question, Token, read_tokens
+from nbsal.model.served.server import Score, _plain
+from nbsal.model.target import divergence as divergence_of
 from nbsal.support.errors import ServerError
 from tests.cases import cases
 
@@ -32,6 +36,15 @@ def test_recorded_conversations(conversation):
     scores = [_plain(piece) for piece in reply_tokens(*read_tokens(form, conversation["response"]), expected)]
     assert [[logprob, rank] for logprob, rank, _ in scores] == conversation["scores"]
     assert form is TGI or all(top[0][2] == max(entry[2] for entry in top) for *_, top in scores)
+
+
+def test_tokens_that_one_side_alone_names_count_as_one_outcome():
+    def score(**chances):
+        return Score(-1.0, 0, tuple(Likely(name, None, float(np.log(chance))) for name, chance in chances.items()))
+
+    truth = divergence_of(torch.tensor([[0.5, 0.2, 0.3]]).log(), torch.tensor([[0.1, 0.3, 0.6]])).item()
+    assert divergence(score(a=0.5, b=0.2, c=0.1), score(a=0.1, b=0.3, d=0.4)) == pytest.approx(truth)
+    assert divergence(score(a=0.5), score(a=0.5)) == 0
 
 
 def tokens(*texts, ids=None):
