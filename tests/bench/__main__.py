@@ -7,7 +7,7 @@ from tests.bench.measure import run_alone
 from tests.bench.table import line, markdown, parser
 
 BENCHES = (
-    "single decoding relevance perturbation games corpus pages lab views growth peers answers answer_peers gpu".split()
+    "single decoding relevance attribution perturbation games corpus pages lab views growth peers answers answer_peers gpu".split()
 )
 
 
