@@ -28,6 +28,7 @@ from nbsal.passes.trace import Trace
 from nbsal.support.progress import Meter
 
 MOST = 8  # predictions that are propagated together
+ROWS = 2**10  # positions of all of them: more leave a processor's caches, and cost more than one after the other
 CELLS = 2**21  # entries of the attention maps of a block, beyond which they leave a processor's caches
 
 Use = Callable[[Sequence[int], Trace], None]  # of some targets, by number, and their trace
@@ -107,7 +108,7 @@ def _chunk(subject: Subject, size: int, needs: Collection[str]) -> int:
     if not any(need.endswith("_grad") for need in needs):  # copies share their maps, and a method may average these
         return max(1, min(4 * MOST, 8 * CELLS // size**2))
     needs_attention = any(need.startswith("attention") for need in needs)
-    return max(1, min(MOST, CELLS // (subject.heads * size**2))) if needs_attention else MOST
+    return max(1, min(MOST, CELLS // (subject.heads * size**2))) if needs_attention else max(1, min(MOST, ROWS // size))
 
 
 def _position(target: Target) -> int:
