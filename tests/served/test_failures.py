@@ -161,6 +161,13 @@ def test_attempts_that_fail_use_up_the_budget(server):
     assert caught.value.needed == 2, "of four subsets, the first took four attempts and the second one"
 
 
+def test_a_reply_whose_likelihood_is_not_known_is_kept(server):
+    server.faults = [None, "401"]
+    with pytest.raises(ServerError) as caught:
+        explain(load(server))
+    assert caught.value.partial == REPLY and caught.value.status == 401
+
+
 def test_a_cancelled_run_goes_on_where_it_was(server, tmp_path):
     settings = {"cache": tmp_path / "calls.sqlite", "timeout": 10}
     cancel, subject = threading.Event(), load(server, parallel=2, **settings)
