@@ -6,7 +6,10 @@ Each benchmark runs in a process of its own, so that memory use is measured sepa
 from tests.bench.measure import run_alone
 from tests.bench.table import line, markdown, parser
 
-BENCHES = "single decoding relevance attribution perturbation games corpus pages lab views growth peers answers answer_peers gpu".split()
+BENCHES = [
+    *("single", "decoding", "relevance", "attribution", "perturbation", "games", "corpus", "pages", "lab", "views"),
+    *("growth", "peers", "answers", "answer_peers", "gpu"),
+]
 
 
 def main() -> None:
