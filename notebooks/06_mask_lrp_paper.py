@@ -180,7 +180,7 @@ explain = nbsal.Explainer(reviews, "mask-lrp")
 trace = nbsal.trace.record(explain.method_subject, reviews.encode(sentence), [None], explain.method.needs)
 rollout = np.eye(len(trace.encoded[0]))
 for block in explain.method.blocks(trace):  # from the last block to the first
-    evidence = explain.method.evidence(block)[0].numpy()  # equation 10 without the identity
+    evidence = block["mean_relevance_evidence"][0].numpy()  # equation 10 without the identity
     rollout = rollout + rollout @ evidence  # equation 11
 difference = abs(rollout[0] - explain(sentence).scores).max()
 print("sum of relevance at each layer:", [round(float(trace.relevance[k].sum()), 6) for k in range(7)])
