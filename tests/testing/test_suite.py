@@ -153,8 +153,7 @@ def test_a_broken_method_fails_its_check(name, method):
     assert str(caught.value).startswith(f"{name} on tiny bert: ")
 
 
-@pytest.mark.some(1)
-@pytest.mark.parametrize("name", ["random", "decoded-gradcam"])
+@pytest.mark.parametrize("name", ["random", pytest.param("decoded-gradcam", marks=pytest.mark.full)])
 def test_methods_of_the_catalogue_pass(name):
     results = testing.check(name)
     assert {result.subject for result in results} == {"tiny bert", "tiny roberta", "tiny llama", "demo/reviews"}
