@@ -107,7 +107,7 @@ def texts_of(count):
     return texts[:: len(texts) // count][:count]
 
 
-@pytest.fixture(scope="module", params=[4, pytest.param(100, marks=pytest.mark.full)])
+@pytest.fixture(scope="module", params=[2, pytest.param(100, marks=pytest.mark.full)])
 def texts(request):
     return texts_of(request.param)
 
