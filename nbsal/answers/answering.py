@@ -41,17 +41,9 @@ STOPS = (Cancelled, ServerError, OverBudget)  # errors that carry what was finis
 _WARNED: WeakSet[nn.Module] = WeakSet()  # models whose chat template a prompt has skipped
 # Of a reading, in its provenance.
 ORIGIN = (
-    "rendered",
-    "documents",
-    "rewritten",
-    "not read",
-    "template",
-    "template settings",
-    "note",
-    "reply",
-    "generate",
-    "seed",
-)
+    "rendered", "documents", "rewritten", "not read", "template", "template settings", "note", "reply",
+    "generate", "seed",
+)  # fmt: skip
 
 
 @checked
@@ -89,15 +81,15 @@ def answer(
 
     `method` is a catalogue name, a method, or several, which share the reply and what they run (the result is then a
     dict of answers); the default is gae, or gradxact for models without attention, or occlusion for a model behind a
-    server, of which only methods that hide explain anything. `unit` is what methods hide and what `sources()` speaks
-    of: "token", "word", "sentence", "paragraph", "document", "message", or (start, end) characters of the last message.
-    How units are hidden is a
-    setting of the method: `nbsal.Occlusion(way="text")` writes the prompt anew without them. `number` is what is
-    explained of a token: its "logprob", "logit" or "logit-prob", the logarithm of its odds; by default "logprob" for
-    methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that hide also explain the
-    "divergence" (Jensen-Shannon, in nats) between what the model would say there with all units and with some of them.
-    It has no sign: a unit counts whether it speaks for the token, against it, or only about others in its place.
-    A server that gives no log-probabilities still shows the "agreement": whether it writes a word again, greedily.
+    server, which only methods that hide can explain. `unit` is what methods hide and what `sources()` speaks of:
+    "token", "word", "sentence", "paragraph", "document", "message", or (start, end) characters of the last message. How
+    units are hidden is a setting of the method: `nbsal.Occlusion(way="text")` writes the prompt anew without them.
+    `number` is what is explained of a token: its "logprob", "logit" or "logit-prob", the logarithm of its odds; by
+    default "logprob" for methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that hide
+    also explain the "divergence" (Jensen-Shannon, in nats) between what the model would say there with all units and
+    with some of them. It has no sign: a unit counts whether it speaks for the token, against it, or only about others
+    in its place. A server that gives no log-probabilities still shows the "agreement": whether it writes a word again,
+    greedily.
 
     `template` replaces the chat template, `tools` are passed to it. `seed` makes drawn tokens repeatable, `on_token`
     receives the text while the model writes it, and at most `batch_size` texts are run together. With `hops` (a number,

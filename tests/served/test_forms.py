@@ -1,4 +1,4 @@
-"""How each kind of server is asked, and what of its reply is read: recorded conversations, and replies that lie."""
+"""How each kind of server is asked, and what of its reply is read: conversations as documented, and lies."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ FORMS = {form.name: form for form in (VLLM, ECHO, TGI, VLLM_CHAT)}
 
 
 @cases("conversation", CONVERSATIONS)
-def test_recorded_conversations(conversation):
+def test_example_conversations(conversation):
     form, top = FORMS[conversation["form"]], conversation["top"]
     parts = [
         tuple(part) if isinstance(part, list) else part for part in (conversation["prompt"], conversation["reply"])
