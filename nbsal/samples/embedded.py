@@ -20,7 +20,7 @@ LABELS = {
     "news": ["World", "Sports", "Business", "Sci/Tech"],
     "nli": ["entailment", "neutral", "contradiction"],
 }
-TEXTS = ("reviews", "news", "pairs", "answers", "notes")
+TEXTS = ("reviews", "news", "pairs", "answers", "notes", "asides")
 DEFAULT_LAYER = 5  # of the encoders
 MASKS = Path(__file__).parent / "masks"
 
