@@ -1,8 +1,7 @@
 """What the file of a saved answer holds: everything but the model."""
 
 from collections.abc import Sequence
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from nbsal.answers.evidence import Evidence, hides
 from nbsal.answers.hops import Followed, check_hops
 from nbsal.answers.reading import Prompt, Reading, TokenStatistics, Unit
 from nbsal.answers.sources import Source
-from nbsal.model.loading.saved_files import numbers
+from nbsal.model.loading.saved_files import numbers, of_type, part_of
 from nbsal.model.text.tokens import Row
 
 FORMAT = 1
@@ -44,14 +43,14 @@ def plain(answer: Any) -> dict[str, Any]:
 
 def restored(content: dict[str, Any]) -> dict[str, Any]:
     """The fields of an answer from a file; ValueError if they do not fit each other."""
-    sources = tuple(_part(Source, source) for source in content["sources"])
-    prompt = _part(Prompt, content["prompt"], sources=sources)
-    reading = _part(Reading, content["reply"], prompt=prompt)
-    units = tuple(_part(Unit, unit) for unit in content["units"])
+    sources = tuple(part_of(Source, source) for source in content["sources"])
+    prompt = part_of(Prompt, content["prompt"], sources=sources)
+    reading = part_of(Reading, content["reply"], prompt=prompt)
+    units = tuple(part_of(Unit, unit) for unit in content["units"])
     _check_reading(reading, units)
     size = len(reading.reply_ids)
     statistics = {name: _statistic(name, content["statistics"][name], size) for name in _STATISTICS}
-    rivals = _of_type(content["rivals"], _RIVALS)
+    rivals = of_type(content["rivals"], _RIVALS)
     scores = numbers(content["scores"], np.float64)
     if scores.shape != (size, len(reading.row)) or len(rivals) != size:
         raise ValueError("the numbers of scores and tokens differ")
@@ -62,7 +61,7 @@ def restored(content: dict[str, Any]) -> dict[str, Any]:
         "units": units,
         "evidence": _evidence(content.get("evidence"), reading),
         "followed": _followed(content.get("followed"), scores.shape, size),
-        **{name: _of_type(content[name], kind) for name, kind in _PLAIN.items()},
+        **{name: of_type(content[name], kind) for name, kind in _PLAIN.items()},
     }
 
 
@@ -78,11 +77,11 @@ def _evidence(stored: Any, reading: Reading) -> Evidence | None:
         return None
     arrays = {name: numbers(stored[name], np.float64) for name in ("logprob", "nothing", "without")}
     evidence = Evidence(
-        _of_type(stored["places"], tuple[tuple[int | None, ...], ...]),
-        _of_type(stored["documents"], tuple[int, ...]),
+        of_type(stored["places"], tuple[tuple[int | None, ...], ...]),
+        of_type(stored["documents"], tuple[int, ...]),
         **arrays,
-        instead=_of_type(stored["instead"], tuple[tuple[str, ...], ...]),
-        way=_of_type(stored["way"], str),
+        instead=of_type(stored["instead"], tuple[tuple[str, ...], ...]),
+        way=of_type(stored["way"], str),
     )
     sentences, count, size = reading.units("sentence"), len(evidence.places), len(reading.reply_ids)
     shapes = [array.shape for array in arrays.values()]
@@ -105,17 +104,11 @@ def _followed(stored: Any, shape: tuple[int, ...], size: int) -> Followed | None
     return Followed(check_hops(stored["hops"]), **arrays)
 
 
-def _part(kind: Any, stored: dict[str, Any], **others: Any) -> Any:
-    """A dataclass from its fields in a file and from others; ValueError if a field has another type."""
-    hints = get_type_hints(kind)
-    return kind(**others, **{name: _of_type(value, hints[name]) for name, value in stored.items()})
-
-
 def _statistic(name: str, values: Any, size: int) -> Any:
     """The numbers of all tokens of a reply, which may be infinite; a given reply was not `drawn`."""
     if values is None and name == "drawn":
         return None
-    if len(_of_type(values, tuple[float, ...])) != size:
+    if len(of_type(values, tuple[float, ...])) != size:
         raise ValueError("the numbers of statistics and tokens differ")
     return np.array(values, np.int64 if name == "rank" else np.float64)
 
@@ -133,23 +126,3 @@ def _check_reading(reading: Reading, units: Sequence[Unit]) -> None:
     located = zip(prompt.owners, prompt.places, strict=False)
     if not valid or not all(0 <= place[0] <= place[1] <= len(texts[owner]) for owner, place in located if place):
         raise ValueError("tokens, units and sources do not match")
-
-
-def _of_type(value: Any, hint: Any) -> Any:
-    """A value from a file, with lists as tuples, if it is of that type to its last entry.
-
-    >>> _of_type([1, 2], tuple[int, ...])
-    (1, 2)
-    >>> _of_type([1, None], tuple[int, ...])
-    Traceback (most recent call last):
-    ValueError: None is not of the type int
-    """
-    origin, parts = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        return None if value is None else _of_type(value, parts[0])
-    if origin is tuple and isinstance(value, list):
-        kinds = parts[:1] * len(value) if parts[-1] is Ellipsis else parts
-        return tuple(_of_type(entry, kind) for entry, kind in zip(value, kinds, strict=True))
-    if type(value) is not (origin or hint) and not (hint is float and type(value) is int):
-        raise ValueError(f"{value!r:.40} is not of the type {getattr(hint, '__name__', hint)}")
-    return value

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation.audit.effects import Correction, Effect
-from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
-from nbsal.support.validation import check_value
+from nbsal.model.loading.saved_files import check_format, of_type, part_of, read_json, reading, write_json
 
 FORMAT = 1
+ROUNDING = 1e-6
+_FACTS = {"model": str, "method": str, "passes": int, "dropped": int}  # of the provenance, which notes say
 
 
 def save(audit: Any, path: str | Path) -> None:
@@ -33,36 +34,28 @@ def load(kind: Any, path: str | Path) -> Any:
 
 
 def _restored(kind: Any, content: dict[str, Any]) -> Any:
-    texts = tuple(text if isinstance(text, str) else tuple(text) for text in content["texts"])
-    labels = None if content["labels"] is None else tuple(content["labels"])
-    other = None if content["other"] is None else _restored(kind, content["other"])
     result = kind(
-        classes=tuple(content["classes"]),
-        texts=texts,
-        labels=labels,
-        predictions=tuple(content["predictions"]),
-        confidences=tuple(content["confidences"]),
-        spans=tuple(tuple(tuple(span) for span in text) for text in content["spans"]),
-        scores=tuple(tuple(text) for text in content["scores"]),
-        effects=tuple(Effect(**{name: _tuple(value) for name, value in each.items()}) for each in content["effects"]),
-        corrections=tuple(
-            Correction(**{name: _tuple(value) for name, value in each.items()}) for each in content["corrections"]
-        ),
-        groups={name: tuple(values) for name, values in content["groups"].items()},
-        provenance=content["provenance"],
-        other=other,
+        classes=of_type(content["classes"], tuple[str, ...]),
+        texts=tuple(text if isinstance(text, str) else of_type(text, tuple[str, str]) for text in content["texts"]),
+        labels=of_type(content["labels"], tuple[int, ...] | None),
+        predictions=of_type(content["predictions"], tuple[int, ...]),
+        confidences=of_type(content["confidences"], tuple[float, ...]),
+        spans=of_type(content["spans"], tuple[tuple[tuple[int, int, int], ...], ...]),
+        scores=of_type(content["scores"], tuple[tuple[float, ...], ...]),
+        effects=tuple(part_of(Effect, each) for each in content["effects"]),
+        corrections=tuple(part_of(Correction, each) for each in content["corrections"]),
+        groups={name: of_type(values, tuple[str, ...]) for name, values in content["groups"].items()},
+        provenance=of_type(content["provenance"], dict),
+        other=None if content["other"] is None else _restored(kind, content["other"]),
     )
     _check(result)
     return result
 
 
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
 def _check(audit: Any) -> None:
     """Refuse parts that do not fit each other."""
-    check_value(list(audit.classes), list[str], "classes")
+    for name, kind in _FACTS.items():
+        of_type(audit.provenance[name], kind)
     count, classes = len(audit.texts), len(audit.classes)
     each = [audit.predictions, audit.confidences, audit.spans, audit.scores, *audit.groups.values()]
     fits = all(len(values) == count for values in each) and (audit.labels is None or len(audit.labels) == count)
@@ -75,12 +68,21 @@ def _check(audit: Any) -> None:
         ([each.text for each in audit.corrections], count),
     ):
         fits &= all(type(code) is int and 0 <= code < limit for code in codes)
+    fits &= all(0 <= confidence <= 1 + ROUNDING for confidence in audit.confidences)
     for effect in audit.effects:
         sizes = {len(effect.texts), len(effect.scores), len(effect.pulls), len(effect.without)}
-        fits &= len(sizes) == 1 and np.isfinite(numbers(list(effect.pulls), np.float64)).all()
+        fits &= len(sizes) == 1 and np.isfinite([*effect.pulls, *effect.scores]).all()
     for text, spans, scores in zip(audit.texts, audit.spans, audit.scores, strict=True):
         parts = (text,) if isinstance(text, str) else text
-        fits &= len(spans) == len(scores)
+        fits &= len(spans) == len(scores) and np.isfinite(scores).all()
         fits &= all(0 <= part < len(parts) and 0 <= start <= end <= len(parts[part]) for part, start, end in spans)
+    if (other := audit.other) is not None:
+        shared = [(each.classes, each.texts, each.labels, _tried(each)) for each in (audit, other)]
+        fits &= shared[0] == shared[1] and other.other is None
     if not fits:
         raise ValueError("the parts of the audit do not match")
+
+
+def _tried(audit: Any) -> list[Any]:
+    """The words that were hidden, and from which texts."""
+    return [(effect.word, effect.speaks_for, effect.texts) for effect in audit.effects]

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
@@ -118,6 +119,32 @@ def numbers(values: Any, dtype: Any) -> NDArray[Any]:
     if not np.isfinite(array).all():
         raise ValueError("numbers that are NaN or infinite")
     return array
+
+
+def part_of(kind: Any, stored: dict[str, Any], **others: Any) -> Any:
+    """A dataclass from its fields in a file and from others; ValueError if a field has another type."""
+    hints = get_type_hints(kind)
+    return kind(**others, **{name: of_type(value, hints[name]) for name, value in stored.items()})
+
+
+def of_type(value: Any, hint: Any) -> Any:
+    """A value from a file, with lists as tuples, if it is of that type to its last entry.
+
+    >>> of_type([1, 2], tuple[int, ...])
+    (1, 2)
+    >>> of_type([1, None], tuple[int, ...])
+    Traceback (most recent call last):
+    ValueError: None is not of the type int
+    """
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return None if value is None else of_type(value, parts[0])
+    if origin is tuple and isinstance(value, list):
+        kinds = parts[:1] * len(value) if parts[-1] is Ellipsis else parts
+        return tuple(of_type(entry, kind) for entry, kind in zip(value, kinds, strict=True))
+    if type(value) is not (origin or hint) and not (hint is float and type(value) is int):
+        raise ValueError(f"{value!r:.40} is not of the type {getattr(hint, '__name__', hint)}")
+    return value
 
 
 def read_npz(path: str | Path) -> dict[str, NDArray[Any]]:
