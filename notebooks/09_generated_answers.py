@@ -225,7 +225,8 @@ def both_notes_found(rows):
 
 
 def shares(found):
-    return pandas.DataFrame({name: {way: np.mean(hits) for way, hits in ways.items()} for name, ways in found.items()}).T
+    means = {name: {way: np.mean(hits) for way, hits in ways.items()} for name, ways in found.items()}
+    return pandas.DataFrame(means).T
 
 
 results = both_notes_found(twos[:SIZE])
