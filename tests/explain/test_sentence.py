@@ -112,8 +112,8 @@ CHECKED = [
     (
         WORDS, {"beauty": 0.9975, "warm": 0.997, "funny": 0.997}, 0.996, [0.997],
         "weak",
-        "positive, 99.8 %. No small set of words decides it: without beauty, warm and funny it would still be positive, "
-        "at 99.6 % (random words: 99.7 %).",
+        "positive, 99.8 %. No small set of words decides it: without beauty, warm and funny it would still be "
+        "positive, at 99.6 % (random words: 99.7 %).",
     ),
     (
         WORDS, {"beauty": 0.9975, "warm": 0.997, "funny": 0.997}, 0.61, [0.4, 0.9],
