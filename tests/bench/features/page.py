@@ -19,6 +19,7 @@ of code against the installed version of the tool, on tiny random models (`tests
 it ran and returned what it should; "partly": with a limit that the notes name; "no": the tool raised an error or its
 result was wrong, with the versions that the notes name; "–": we know of nothing for it in the tool's interface, so
 nothing was run. EvalxNLP is missing: it could not be installed, since the package index has no such name.
+shapiq is the newest version that runs on Python 3.11.
 """
 AHEAD = """## Where others are ahead
 
@@ -26,17 +27,17 @@ The rows in which another tool has more than nbsal, and those in which it is qui
 """
 TABLES = """## Features
 
-One table for each kind of tool, with the rows in which one of its tools has an answer; the notes have all answers of
-nbsal. The first row counts methods as each tool lists them: captum's count includes variants for layers and neurons,
-shapiq's are its approximators, and llmSHAP's its ways to draw coalitions.
+One table for each kind of tool, with the rows in which one of its tools has an answer. The first row counts methods as
+each tool lists them: captum's count includes variants for layers and neurons, shapiq's are its approximators, and
+llmSHAP's its ways to draw coalitions.
 """
-TEXTS = """Measured by `python -m tests.bench.peers --write`, which says how each tool is called: the same texts and model, one
-thread, seconds of CPU including loading, in turn, while other programs kept the machine busy. The ratio is the other
-tool's time over ours: below 1, it is quicker.
+TEXTS = """Measured by `python -m tests.bench.peers --write`, which says how each tool is called: the same texts and
+model, one thread, seconds of CPU including loading, in turn, while other programs kept the machine busy. The ratio is
+the other tool's time over ours: below 1, it is quicker.
 """
-REPLIES = """Replies, by `python -m tests.bench.answer_peers --write`: one reply of `demo/notes` with its five documents, a warm call
-of each tool, ours without the check of its sentence (`check=False`), which the others lack; one thread, seconds of CPU
-without loading, in turn, while other programs kept the machine busy.
+REPLIES = """Replies, by `python -m tests.bench.answer_peers --write`: one reply of `demo/notes` with five documents, a
+warm call of each tool, ours without the check of its sentence (`check=False`), which the others lack; one thread,
+seconds of CPU without loading, in turn, while other programs kept the machine busy.
 """
 SOURCES = "What is not a row of the table was read in the tool's documentation and not run."
 BETTER = {
@@ -48,8 +49,8 @@ BETTER = {
     "inseq": (
         ("step_functions", "contrast", "encoder_decoder", "reply"),
         "Made for generation: more attribution methods for encoder-decoders; entropy, mutual information and functions "
-        "of one's own as what is explained, by gradients too, where nbsal has one divergence, for methods that hide; and "
-        "a command line that attributes data sets of generations.",
+        "of one's own as what is explained, by gradients too, where nbsal has one divergence, for methods that hide; "
+        "and a command line that attributes data sets of generations.",
     ),
     "interpreto": (
         ("concepts", "lens", "shapley"),
@@ -84,18 +85,17 @@ BETTER = {
     ),
     "tokenshap": (
         ("served", "words"),
-        "Needs nothing but a function that writes, or Ollama; the version on the package index explains texts, and the "
-        "repository also parts of images and videos (from its documentation).",
+        "Needs nothing but a function that writes, or Ollama.",
     ),
     "flashtrace": (
         ("hops", "html", "reply"),
-        "Information flow routes of a reply, in a fraction of our time, and in chunks that fit long replies into memory. "
+        "Information flow routes of a reply in a fraction of our time, and in chunks that fit long ones into memory. "
         "Leaves stop words out of what it follows through the reply. A command line for one span.",
     ),
     "gim-explain": (
         ("gradient_context",),
-        "A context manager that changes the gradients of a backward pass of one's own, for circuits and pruning, also of "
-        "TransformerLens models (from its documentation), where all of its changes take place.",
+        "A context manager that changes the gradients of a backward pass of one's own, for circuits and pruning, also "
+        "of TransformerLens models (from its documentation).",
     ),
     "bertviz": (
         ("attention_view", "neurons"),
@@ -124,7 +124,7 @@ def page() -> str:
     """The whole page."""
     results, speed = load(), [load(path) for path in SPEED]
     better = "\n".join(f"- **{tool}**: {text}" for tool, (_, text) in BETTER.items())
-    parts = [INTRODUCTION, AHEAD, _more(results), _quicker(speed), TABLES]
+    parts = [INTRODUCTION, AHEAD, _more(results), _quicker(speed), TABLES, f"Of nbsal alone: {_alone(results)}.\n"]
     parts += [_features(kind, {tool: results[tool] for tool in ("nbsal", *tools)}) for kind, tools in KINDS.items()]
     parts += [f"## What they do better\n\n{SOURCES}\n\n{better}\n", "## Time and lines of code\n", _speed(speed)]
     return "\n".join([*parts, "## Notes\n", *(_notes(tool, results[tool]) for tool in results)])
@@ -145,6 +145,12 @@ def _more(results: dict[str, Any]) -> str:
             names = (f"{tool} (partly)" if answers[tool] == PARTLY else tool for tool in ahead)
             rows.append((text, answers["nbsal"], ", ".join(names)))
     return _table("what | nbsal | more", rows)
+
+
+def _alone(results: dict[str, Any]) -> str:
+    """The features of which no other tool has anything."""
+    tried = {key for tool in results if tool != "nbsal" for key in results[tool]["answers"]}
+    return "; ".join(text for features in FEATURES.values() for key, text in features.items() if key not in tried)
 
 
 def _quicker(speed: Iterable[dict[str, Any]]) -> str:

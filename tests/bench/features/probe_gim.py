@@ -64,4 +64,4 @@ def gradient_context(folder):
         gradients.append(model.model.layers[0].self_attn.q_proj.weight.grad.clone())
     model.zero_grad()
     assert not torch.allclose(*gradients)
-    return "a context manager, for models of transformers and TransformerLens"
+    return "a context manager"
