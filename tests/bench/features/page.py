@@ -124,7 +124,14 @@ def page() -> str:
     """The whole page."""
     results, speed = load(), [load(path) for path in SPEED]
     better = "\n".join(f"- **{tool}**: {text}" for tool, (_, text) in BETTER.items())
-    parts = [INTRODUCTION, AHEAD, _more(results), _quicker(speed), TABLES, f"Of nbsal alone: {_alone(results)}.\n"]
+    parts = [
+        INTRODUCTION,
+        AHEAD,
+        _more(results),
+        _quicker(speed),
+        TABLES,
+        f"We know of no other tool with {_alone(results)}.\n",
+    ]
     parts += [_features(kind, {tool: results[tool] for tool in ("nbsal", *tools)}) for kind, tools in KINDS.items()]
     parts += [f"## What they do better\n\n{SOURCES}\n\n{better}\n", "## Time and lines of code\n", _speed(speed)]
     return "\n".join([*parts, "## Notes\n", *(_notes(tool, results[tool]) for tool in results)])
