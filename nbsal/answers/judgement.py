@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 from nbsal.answers.lazy import Hiding
 from nbsal.explain.saliency import check_axes
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import Axes, pandas, pyplot
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import as_list, plural, positive_number, seed_number
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 BAND = (2.5, 97.5)  # percentiles of the random orders
@@ -72,8 +69,6 @@ class Judgement:
     @property
     def rank_correlation(self) -> float:
         """How alike scores and model rank random subsets: from -1 to 1 (the linear datamodeling score)."""
-        import pandas
-
         predicted = self.subsets.astype(float) @ self.scores[list(self.tokens)].sum(0)
         actual = self.values[:, list(self.tokens)].sum(1)
         if np.ptp(predicted) == 0 or np.ptp(actual) == 0:
@@ -82,8 +77,6 @@ class Judgement:
 
     def frame(self) -> "pandas.DataFrame":
         """The drops of the best units, of the whole curve and of random orders, and the rank correlation."""
-        import pandas
-
         curve, steps = self.curve, len(self.curve) - 1
         rows = [(f"without the best {k}", curve[0] - curve[k]) for k in self.k if k <= steps]
         low, high = np.percentile(self.random_drops, BAND)
@@ -96,8 +89,6 @@ class Judgement:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """The hiding curve above the band of random orders."""
-        from matplotlib import pyplot
-
         check_axes(ax)
         if ax is None:
             _, ax = pyplot.subplots(figsize=(6.4, 3), layout="constrained")

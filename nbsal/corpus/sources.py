@@ -14,6 +14,7 @@ from nbsal.corpus.rows import check_columns, decode, merge_columns, select_text
 from nbsal.corpus.storage import inaccessible, reading_source
 from nbsal.corpus.text_files import count_csv, count_jsonl, read_csv, read_jsonl
 from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import file_path, is_iterable
 
 FORMATS = (".parquet", ".csv", ".jsonl")
@@ -41,7 +42,6 @@ def open_source(source: Any, text: Columns) -> Source:
 
 def open_columns(source: Any, names: Sequence[str], texts: bool = True) -> Source:
     """The named columns of a source, rows of several as tuples; `texts` refuses columns that hold anything else."""
-    import pandas
     import pyarrow
 
     if isinstance(source, str | os.PathLike):

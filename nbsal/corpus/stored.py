@@ -4,17 +4,15 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache, wraps
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from nbsal.corpus import integrity
 from nbsal.corpus.manifest import Manifest, Plan, Shard
 from nbsal.corpus.parquet import ERROR, TEXT
 from nbsal.corpus.storage import Storage
 from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked, loading, plural
-
-if TYPE_CHECKING:
-    import pandas
 
 S = TypeVar("S", bound="Stored")
 DATASET = "readable Parquet dataset (nbsal.corpus.explain restores damaged shards)"

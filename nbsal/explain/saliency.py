@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -13,11 +13,8 @@ from nbsal.explain.sentence import Finding, HeadsOff, Statement, statement
 from nbsal.render import colours, fonts, html
 from nbsal.render.headline import plain
 from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.lazy import Axes, pandas, pyplot
 from nbsal.support.validation import checked, plural, positive_number
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
 
 DISPLAYED = 20  # explanations that a notebook displays of many
 
@@ -49,8 +46,6 @@ class Saliency(Explanation):
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each token, with its score and rank."""
-        import pandas
-
         starts, ends = zip(*self.offsets, strict=True)
         ranks = {i: rank for rank, i in enumerate(self.order, 1)}
         return pandas.DataFrame(
@@ -67,8 +62,6 @@ class Saliency(Explanation):
 
     def by_word(self) -> "pandas.DataFrame":
         """One row for each word; its score is the sum of its tokens' scores."""
-        import pandas
-
         rows = [(w.text, sum(self.scores[i] for i in w.tokens), w.start, w.end, w.segment) for w in self.words]
         return pandas.DataFrame(rows, columns=["word", "score", "start", "end", "segment"])
 
@@ -170,8 +163,6 @@ class Saliency(Explanation):
 
     def plot(self, ax: "Axes | None" = None, longest: int = 40) -> "Axes":
         """A bar chart of the words in reading order, or of the `longest` most important words of a longer text."""
-        from matplotlib import pyplot
-
         check_axes(ax)
         frame = self.by_word()
         count = len(frame)
@@ -237,8 +228,6 @@ class LayerSaliency(Explanation):
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each layer, one column for each token."""
-        import pandas
-
         index = pandas.RangeIndex(len(self.scores), name="layer")
         return pandas.DataFrame(self.scores, index=index, columns=pandas.Index(self.tokens, name="token"))
 
@@ -247,7 +236,6 @@ class LayerSaliency(Explanation):
 
         If the text has more than `longest` tokens, only those with the largest scores in any layer are drawn.
         """
-        from matplotlib import pyplot
         from matplotlib.colors import LinearSegmentedColormap
 
         check_axes(ax)
@@ -315,8 +303,6 @@ class Saliencies(Sequence[Saliency]):
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each token of every text; the column `text` numbers the texts."""
-        import pandas
-
         if not self.items:
             names = "text position token score rank special start end segment prediction"
             return pandas.DataFrame(columns=names.split())
@@ -334,8 +320,6 @@ class Comparison(dict[str, Saliencies]):
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each token of every text and method."""
-        import pandas
-
         frames = [saliencies.to_frame().assign(method=name) for name, saliencies in self.items()]
         frame = pandas.concat(frames, ignore_index=True)
         return frame[["method", *frame.columns.drop("method")]]

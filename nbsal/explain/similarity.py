@@ -7,7 +7,7 @@ a baseline and the text, times the difference; the product of what two tokens ad
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,12 +25,9 @@ from nbsal.model.text.tokens import Row
 from nbsal.passes import trace
 from nbsal.render import colours
 from nbsal.support.errors import ModelError
+from nbsal.support.lazy import Axes, pandas, pyplot
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, positive_number
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
 
 __all__ = ("TokenPairs", "token_pairs")
 
@@ -61,13 +58,10 @@ class TokenPairs:
 
     def to_frame(self) -> "pandas.DataFrame":
         """The scores as a table: the tokens of the first text down, those of the second across."""
-        import pandas
-
         return pandas.DataFrame(self.scores, index=list(self.first.tokens), columns=list(self.second.tokens))
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """A heat map of the content tokens of both texts."""
-        from matplotlib import pyplot
         from matplotlib.colors import LinearSegmentedColormap
 
         check_axes(ax)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,8 @@ from nbsal.model.head_mask import HeadMask
 from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
 from nbsal.model.text.tokens import Row
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked, real_number
-
-if TYPE_CHECKING:
-    import pandas
 
 FORMAT = 2
 HEADS = "heads"  # what a relation's spread has besides its distances
@@ -70,8 +68,6 @@ class HeadStudy:
 
         `low` and `high` are the ends of its 95 % interval over sentences; `weak` marks relations with few cases.
         """
-        import pandas
-
         parts = [
             self._share_frame(self._alpha(name), {"relation": name}, {"cases": cases})
             for name, cases in self.cases.items()
@@ -85,8 +81,6 @@ class HeadStudy:
 
         `low` and `high` are the ends of its 95 % interval over sentences.
         """
-        import pandas
-
         parts = [self._share_frame(self._place(offset), {"offset": offset}, {}) for offset in sorted(self.places)]
         columns = ["offset", "block", "head", "alpha", "low", "high"]
         return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame(columns=columns)
@@ -97,8 +91,6 @@ class HeadStudy:
 
         `low` and `high` are the ends of its 95 % interval over sentences.
         """
-        import pandas
-
         rows = []
         for name, counts in self.distances.items():
             cases, spread = self.cases[name], self.relation_spreads.get(name, Spread())
@@ -119,8 +111,6 @@ class HeadStudy:
 
     def _share_frame(self, shares: Shares, before: dict[str, Any], after: dict[str, Any]) -> "pandas.DataFrame":
         """One row for each head with its share and interval."""
-        import pandas
-
         block, head = (indices.ravel() for indices in np.indices(self.shape))
         alpha, low, high = (part.ravel() for part in shares)
         columns = before | {"block": block, "head": head, "alpha": alpha, "low": low, "high": high} | after

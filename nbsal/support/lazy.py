@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbsal.support.errors import names_missing_package
 
@@ -74,3 +74,13 @@ class LazyClass(type):
     def _imported(cls) -> Any:
         """The class, or no class at all before its module was imported."""
         return getattr(sys.modules.get(cls.__module__), cls.__name__, ())
+
+
+if TYPE_CHECKING:
+    import pandas as pandas
+    from matplotlib import pyplot as pyplot
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # for tables and pictures, which a result has only when somebody asks for them
+    pandas, pyplot = LazyModule("pandas"), LazyModule("matplotlib.pyplot")
+    Axes, Figure = LazyClass("matplotlib.axes", "Axes"), LazyClass("matplotlib.figure", "Figure")

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
@@ -18,6 +18,7 @@ from nbsal.answers.page import AnswerPicture, answer_html, answer_png
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Subject, default
 from nbsal.support.errors import InputError, ModelError
+from nbsal.support.lazy import pandas
 from nbsal.support.progress import Progress
 from nbsal.widgets import answer_parts as parts
 from nbsal.widgets import jobs, wire
@@ -29,9 +30,6 @@ from nbsal.widgets.choices import MethodTraits
 from nbsal.widgets.explainer_view import Shading, with_settings
 from nbsal.widgets.export import asset
 from nbsal.widgets.last_value import LastValue
-
-if TYPE_CHECKING:
-    import pandas
 
 LEVELS = ("token", "word", "sentence", "document")
 ORDERS = 10  # random orders beside the hiding curve

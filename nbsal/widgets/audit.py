@@ -1,7 +1,7 @@
 """The Audit view: what a classifier goes by over many texts, and the texts, slices and mistakes behind each word."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
@@ -12,6 +12,7 @@ from nbsal.render import html, text_lines
 from nbsal.render.headline import plain
 from nbsal.render.text_lines import Bars, ScoredText
 from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import Text, checked, plural, text_list
 from nbsal.widgets import audit_parts as parts
 from nbsal.widgets import jobs
@@ -19,9 +20,6 @@ from nbsal.widgets.audit_parts import Hidden, ShownAudit
 from nbsal.widgets.base import View
 from nbsal.widgets.export import asset
 from nbsal.widgets.last_value import LastValue
-
-if TYPE_CHECKING:
-    import pandas
 
 STEPS = 1000  # resolution of progress
 EXAMPLES, ROWS = 4, 8  # texts, and rows of each table, of static HTML

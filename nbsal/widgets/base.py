@@ -45,21 +45,19 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from threading import Condition
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import traitlets
 
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Subject
 from nbsal.support.errors import Cancelled, InputError, UnknownName
+from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
 from nbsal.support.validation import checked
 from nbsal.widgets import jobs
 from nbsal.widgets.exported import ExportedWidget
 from nbsal.widgets.page_messages import error_text, find_request, is_message_id
-
-if TYPE_CHECKING:
-    import pandas
 
 PROGRESS_STEP = 0.02  # smallest change of progress that is sent to the page
 DISPLAY_TIMEOUT = 2.0  # seconds to wait for the first result, so that the static HTML of a cell contains it

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
@@ -14,6 +14,7 @@ from nbsal.render import html, text_lines
 from nbsal.render.headline import percent, phrases
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import Text, check_one_per_text, checked
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.corpus_view import CorpusView, excerpt_html, list_texts
@@ -21,9 +22,6 @@ from nbsal.widgets.explainer_view import Shading
 from nbsal.widgets.export import asset
 from nbsal.widgets.table_columns import Columns
 from nbsal.widgets.text_table import COLUMNS, PAGE, Entry, Filters, TablePage, make_page
-
-if TYPE_CHECKING:
-    import pandas
 
 HEADINGS = ("No.", "Text", "Prediction", "Strongest word")
 LONGEST = 160  # characters of a text that is not explained yet

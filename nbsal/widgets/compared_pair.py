@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from nbsal.render import html
 from nbsal.render.headline import Phrase, confidence, name_in_sentence, plain
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
-
-if TYPE_CHECKING:
-    import pandas
+from nbsal.support.lazy import pandas
 
 TOP = 5  # words of each explanation whose overlap is counted
 LISTED = 10  # words in the list of differences
@@ -128,8 +126,6 @@ class ComparedPair:
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each token, or for each word."""
-        import pandas
-
         first, second = self.shares
         columns: dict[str, Any] = {self.level: self.names, "first": first, "second": second}
         columns["difference"] = first - second

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import traitlets
@@ -20,6 +20,7 @@ from nbsal.render.html import ScoredSpan
 from nbsal.render.looks import LINES
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import Axes, Figure, pandas
 from nbsal.widgets.cached_view import CachedView, Part, PartJob
 from nbsal.widgets.export import asset
 from nbsal.widgets.game_words import (
@@ -44,10 +45,6 @@ from nbsal.widgets.token_games import (
     units,
 )
 from nbsal.widgets.wire import LIKELIEST
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
 
 DIGITS = 6
 HIGHEST_FIRST = "highest score first"
@@ -260,8 +257,6 @@ def results_chart(results: Results, game: str) -> Chart:
 
 def chart_html(chart: Chart) -> str:
     """The finding of a game and its curves, as HTML without scripts that passes the sanitizer of notebooks."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=SIZE, layout="constrained")
     figure.patch.set_alpha(0.0)
     draw_chart(figure.add_subplot(), chart, MIDDLE)

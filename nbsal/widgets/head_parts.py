@@ -1,7 +1,7 @@
 """Parts of views that switch heads: the grid, the decision without the heads that are off, and one head's attention."""
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,12 @@ from nbsal.model.text.tokens import Row
 from nbsal.render import colours, html
 from nbsal.render.headline import change_words
 from nbsal.support.errors import ModelError
+from nbsal.support.lazy import Axes
 from nbsal.support.validation import Text
 from nbsal.widgets import wire
 from nbsal.widgets.cached_view import Part, PartJob
 from nbsal.widgets.head_grid import SWITCH_INPUTS, HeadGrid, HeadSwitches
 from nbsal.widgets.last_value import LastValue
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MAX_TOKENS = 512  # up to which a head's attention map is sent: its size is the square of this
 MAX_WORDS = 40  # up to which an attention map is part of a page without scripts, and of a picture

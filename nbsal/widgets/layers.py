@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import traitlets
@@ -17,16 +17,13 @@ from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import name_in_sentence, percent
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import Axes, pandas
 from nbsal.support.validation import plural
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.cached_view import Part, PartJob
 from nbsal.widgets.explainer_view import ExplainerView, with_settings
 from nbsal.widgets.export import asset
 from nbsal.widgets.highlight import text_html
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
 
 LISTED = 40  # words of a static heat map
 CELL = 0.24  # inches of a cell in a picture
@@ -91,8 +88,6 @@ class Layers(ExplainerView):
         return self._selected_rows(self.result.at(self.chosen).to_frame())
 
     def shown_frame(self) -> "pandas.DataFrame":
-        import pandas
-
         words = LayerWords(self.result, self.level)
         return pandas.DataFrame(words.scores, columns=words.names).rename_axis("layer").reset_index()
 
