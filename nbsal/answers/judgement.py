@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from nbsal.answers.lazy import Hiding
 from nbsal.explain.saliency import check_axes
+from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Axes, pandas, pyplot
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import as_list, plural, positive_number, seed_number
 
-Floats = NDArray[np.float64]
 BAND = (2.5, 97.5)  # percentiles of the random orders
 
 
@@ -34,7 +34,7 @@ class Judgement:
     k: tuple[int, ...]
     hidden: Floats
     random: Floats
-    subsets: NDArray[np.bool_]
+    subsets: Flags
     values: Floats
     scores: Floats
     tokens: tuple[int, ...]
@@ -142,7 +142,7 @@ def judge(
     return Judgement(method, tokens_of, steps, curves[0], curves[1:], drawn, values[-subsets:], scores, tokens)
 
 
-def _steps(order: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _steps(order: NDArray[np.int64]) -> Flags:
     """Which units stay after each step of an order, [step, unit]."""
     stays = np.ones((len(order) + 1, len(order)), dtype=bool)
     for step, unit in enumerate(order):

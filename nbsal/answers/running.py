@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.answers.lazy import Hiding, prompts
 from nbsal.answers.reading import Reading, Unit
@@ -13,6 +12,7 @@ from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.methods.lazy import Method, Perturbation, Subject, reply_trace, targets
 from nbsal.model.target import DIVERGENCE, Target
 from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.validation import checked
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 SHARED = 16  # tokens of a long reply that share a forward pass
 # Entries of a provenance that are about one target, at one layer.
 OF_ONE_TARGET = ("change", "gap", "points", "positions", "absorbed")
-Floats = NDArray[np.float64]
 
 
 class Explains(Protocol):

@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.answers.hops import ALL, Count, follow_answer
 from nbsal.answers.reading import TEMPLATE, unit_sums
+from nbsal.support.arrays import Floats
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import positive_number
 
 EARLIER = "reply so far"
-Floats = NDArray[np.float64]
 
 
 def tokens(answer: Any) -> "pandas.DataFrame":

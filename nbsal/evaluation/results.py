@@ -14,8 +14,9 @@ from nbsal.evaluation.permutation import holm
 from nbsal.model.loading.saved_files import check_format, numbers, parse_json, read_npz, reading, write
 from nbsal.render import html
 from nbsal.render.looks import look
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import UnknownName
-from nbsal.support.intervals import Bounds, Floats
+from nbsal.support.intervals import Bounds
 from nbsal.support.lazy import Figure, pandas, pyplot
 from nbsal.support.validation import check_value, checked, plural
 

@@ -16,6 +16,7 @@ from nbsal.methods import labels
 from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
 from nbsal.model.text.tokens import Row, Span, Word
 from nbsal.render.names import display_name
+from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.validation import Text, checked, plural
 
@@ -75,7 +76,7 @@ class Explanation:
         return self.row.words
 
     @property
-    def special(self) -> NDArray[np.bool_]:
+    def special(self) -> Flags:
         """True for special tokens, which have scores but are never ranked."""
         return np.array(self.row.special)
 

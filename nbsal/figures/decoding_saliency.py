@@ -13,7 +13,6 @@ import numpy as np
 import pandas
 import torch
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from nbsal.evaluation.clouds import Cloud
 from nbsal.evaluation.results import Results
@@ -24,6 +23,7 @@ from nbsal.model.subject import Subject
 from nbsal.passes import trace
 from nbsal.render import colours, html, text_lines
 from nbsal.render.looks import look
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.validation import checked
 
@@ -35,7 +35,6 @@ CLOUD_DPI = 240
 COUNTS = tuple(range(10, 101, 10))
 VIEW = {"elev": 22, "azim": 38}
 NEAR = 0.06  # distance between points of Figure 1 that share a label
-Floats = NDArray[np.float64]
 
 
 @checked

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from nbsal.explain.saliency import Saliency
 from nbsal.figures import style
@@ -21,10 +20,10 @@ from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes import trace
 from nbsal.render import html, text_lines
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.validation import Text, checked
 
-Floats = NDArray[np.float64]
 MAX_TOKEN_LABELS = 40  # more do not fit below a panel
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.answers import findings, sentences
 from nbsal.answers.answer import Answer
@@ -18,11 +17,11 @@ from nbsal.answers.page import AnswerPicture
 from nbsal.answers.phrases import PhraseMatrix, phrases
 from nbsal.answers.reading import Reading, Unit
 from nbsal.answers.sources import Source
+from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
 from nbsal.widgets import wire
 from nbsal.widgets.explainer_view import method_traits
 
-Floats = NDArray[np.float64]
 HOPS = 2  # hops whose words are shown
 RIVALS = 3  # of a word the model is unsure of
 
@@ -112,7 +111,7 @@ def without_struck(hiding: Hiding, struck: Iterable[Struck]) -> Floats | None:
     return hiding.values([~np.logical_or.reduce(taken)])[0] if taken else None
 
 
-def is_struck(units: Sequence[Unit], struck: Struck) -> NDArray[np.bool_]:
+def is_struck(units: Sequence[Unit], struck: Struck) -> Flags:
     """Which sentences are taken out."""
     mine = hides(units, struck.place)
     if not mine.any():

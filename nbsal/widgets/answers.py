@@ -10,13 +10,14 @@ import traitlets
 
 from nbsal.answers.answer import Answer
 from nbsal.answers.evidence import Evidence, measure, passes
-from nbsal.answers.findings import Floats, part_text
+from nbsal.answers.findings import part_text
 from nbsal.answers.hops import check_hops
 from nbsal.answers.judgement import Judgement
 from nbsal.answers.lazy import Hiding
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Subject, default
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Progress

@@ -12,6 +12,7 @@ from nbsal.methods.lazy import MaskLRP, Subject, catalogue, trace
 from nbsal.model.text.tokens import Row
 from nbsal.render import colours, html
 from nbsal.render.headline import change_words
+from nbsal.support.arrays import Flags
 from nbsal.support.errors import ModelError
 from nbsal.support.lazy import Axes
 from nbsal.support.validation import Text
@@ -161,7 +162,7 @@ class EffectPart(Part):
     def publish(self, value: HeadEffect | None) -> dict[str, Any]:
         return {"_effect": {} if value is None else asdict(value)}
 
-    def _decide(self, saliency: Saliency, inputs: dict[str, Any], off: NDArray[np.bool_]) -> Without | None:
+    def _decide(self, saliency: Saliency, inputs: dict[str, Any], off: Flags) -> Without | None:
         encoded = self._subject.encode(inputs["text"])
         try:
             (decision,) = trace.decide_without_heads(self._subject, encoded, [inputs["target"]], off)
@@ -270,7 +271,7 @@ def _decision(saliency: Saliency, subject: Subject, label: str, probabilities: A
     return Without(label, [(name, float(probabilities[i])) for name, i in zip(names, places, strict=True)])
 
 
-def _single(off: NDArray[np.bool_], head: tuple[int, int]) -> NDArray[np.bool_]:
+def _single(off: Flags, head: tuple[int, int]) -> Flags:
     """All heads on but one."""
     single = np.zeros_like(off)
     single[head] = True

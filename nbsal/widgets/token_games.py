@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.evaluation.results import GAMES
 from nbsal.explain.explanation import Floats
@@ -16,6 +15,7 @@ from nbsal.explain.finding import TOO_LONG
 from nbsal.explain.saliency import Saliency
 from nbsal.methods.lazy import MaskedModel, targets, trace
 from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
@@ -182,7 +182,7 @@ def _play(
     return labels, {game: by_order[:, number] for number, game in enumerate(GAMES)}
 
 
-def _coalitions(row: Row, order: Units, steps: Sequence[int]) -> NDArray[np.bool_]:
+def _coalitions(row: Row, order: Units, steps: Sequence[int]) -> Flags:
     """The tokens that stay at each step of the Revealing game, then of the Hiding game: [coalition, token]."""
     place = np.full(len(row), -1)
     for number, word in enumerate(order):
