@@ -78,9 +78,14 @@ class LazyClass(type):
 
 if TYPE_CHECKING:
     import pandas as pandas
+    import pyarrow as pyarrow
+    import transformers as transformers
     from matplotlib import pyplot as pyplot
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
-else:  # for tables and pictures, which a result has only when somebody asks for them
-    pandas, pyplot = LazyModule("pandas"), LazyModule("matplotlib.pyplot")
+    from pyarrow import dataset as dataset
+    from pyarrow import parquet as parquet
+else:  # what only some calls need, such as tables and pictures of a result
+    pandas, pyplot, transformers = (LazyModule(name) for name in ("pandas", "matplotlib.pyplot", "transformers"))
+    pyarrow, dataset, parquet = (LazyModule(name) for name in ("pyarrow", "pyarrow.dataset", "pyarrow.parquet"))
     Axes, Figure = LazyClass("matplotlib.axes", "Axes"), LazyClass("matplotlib.figure", "Figure")
