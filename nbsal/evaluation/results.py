@@ -11,7 +11,8 @@ import numpy as np
 
 from nbsal.evaluation.curve import Curve, join_runs
 from nbsal.evaluation.permutation import holm
-from nbsal.model.loading.saved_files import check_format, numbers, parse_json, read_npz, reading, write
+from nbsal.model.loading.plain_values import numbers
+from nbsal.model.loading.saved_files import check_format, parse_json, read_npz, reading, write
 from nbsal.render import html
 from nbsal.render.looks import look
 from nbsal.support.arrays import Floats

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from nbsal.heads.parses import Link
 from nbsal.heads.spread import Spread, added
 from nbsal.model.head_mask import HeadMask
-from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
+from nbsal.model.loading.plain_values import from_plain, to_plain
+from nbsal.model.loading.saved_files import check_format, read_json, reading, write_json
 from nbsal.model.text.tokens import Row
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
@@ -164,19 +165,7 @@ class HeadStudy:
 
     def save(self, path: str | Path) -> None:
         """Save the counts as JSON."""
-        content = {
-            "nbsal-head-study": FORMAT,
-            "shape": self.shape,
-            "hits": {name: counts.tolist() for name, counts in self.hits.items()},
-            "cases": self.cases,
-            "distances": {name: dict(counts) for name, counts in self.distances.items()},
-            "places": {offset: counts.tolist() for offset, counts in self.places.items()},
-            "rows": self.rows,
-            "skipped": self.skipped,
-            "relation_spreads": {name: spread.to_json() for name, spread in self.relation_spreads.items()},
-            "position_spread": self.position_spread.to_json(),
-        }
-        write_json(path, content)
+        write_json(path, {"nbsal-head-study": FORMAT} | to_plain(self))
 
     @classmethod
     def load(cls, path: str | Path) -> "HeadStudy":
@@ -184,16 +173,7 @@ class HeadStudy:
         with reading(path, "saved head study"):
             content = read_json(path)
             check_format(path, content.pop("nbsal-head-study"), FORMAT)
-            content["shape"] = tuple(content["shape"])
-            content["hits"] = {name: numbers(counts, np.int64) for name, counts in content["hits"].items()}
-            content["places"] = {int(o): numbers(counts, np.int64) for o, counts in content["places"].items()}
-            content["distances"] = {
-                name: Counter({int(o): n for o, n in counts.items()}) for name, counts in content["distances"].items()
-            }
-            spreads = content["relation_spreads"].items()
-            content["relation_spreads"] = {name: Spread.from_json(spread) for name, spread in spreads}
-            content["position_spread"] = Spread.from_json(content["position_spread"])
-            loaded = cls(**content)
+            loaded: HeadStudy = from_plain(cls, content)
             loaded._check()
             return loaded
 
@@ -222,7 +202,9 @@ class HeadStudy:
     def _check(self) -> None:
         """Refuse inconsistent counts."""
         by_relation = (self.hits, self.cases, self.distances)
-        totals = (*self.cases.values(), *chain.from_iterable(counts.values() for counts in self.distances.values()))
+        spreads = [self.position_spread, *self.relation_spreads.values()]
+        totals = [*self.cases.values(), *chain.from_iterable(counts.values() for counts in self.distances.values())]
+        totals += [size for spread in spreads for size in (spread.sentences, spread.case_squares)]
         arrays = (*self.hits.values(), *self.places.values())
         shapes = {counts.shape for counts in arrays}
         names = {frozenset(counts) for counts in by_relation}
