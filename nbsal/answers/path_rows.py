@@ -124,5 +124,5 @@ class _AlongPaths:
     def _logits(self, states: Tensor) -> Tensor:
         """The logits with other states in the layer."""
         subject = self.upper.trace.subject
-        with torch.inference_mode(False), torch.no_grad(), architecture.eval_mode(subject.model):
+        with architecture.forward_mode(subject.model, gradients=False):
             return run_model(subject, self.upper.inputs, (self.upper.layer, states))[0]

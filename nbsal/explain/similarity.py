@@ -143,7 +143,7 @@ def _attribute(
             return embed(copies)
 
     def run() -> tuple[Tensor, Tensor]:
-        with torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
+        with architecture.forward_mode(subject.model, gradients=True):
             parts = torch.zeros((), dtype=torch.float64)
             for points, weights in _path(start, end, steps):
                 meter.check()

@@ -99,7 +99,7 @@ def embedding_gradient(trace: Trace, change: Callable[[Tensor], Tensor]) -> tupl
     """The word embeddings of a trace's texts, and the gradient of the loss at `change(embeddings)`."""
     subject = trace.subject
     trace.meter.check()
-    with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
+    with subject.lock, architecture.forward_mode(subject.model, gradients=True):
         with _changed_embeddings(subject.model, change) as embeddings:
             logits = subject.logits(subject.inputs(trace.encoded))
         check_layout("word embeddings", [embeddings[1].shape[:2]], trace.encoded, subject)
