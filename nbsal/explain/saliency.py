@@ -134,22 +134,22 @@ class Saliency(Explanation):
         """The largest absolute score of a content token, which gets full colour."""
         return max(abs(float(self.scores[i])) for i in self.row.content)
 
-    def to_html(self, page: bool = False, level: str = "word", said: Statement | None = None) -> str:
+    def to_html(self, page: bool = False, level: str = "word", statement: Statement | None = None) -> str:
         """The highlighted text as HTML without scripts; `page` makes it a complete document.
 
-        `said` replaces the statement above the text.
+        `statement` replaces the statement above the text.
         """
-        parts, said = self.scored_spans(level), said or self.statement()
+        parts, statement = self.scored_spans(level), statement or self.statement()
         scores = [span.score for part in parts for span in part if span.score is not None]
         body = [
-            html.headline_html(said.sentence, said.notes),
+            html.headline_html(statement.sentence, statement.notes),
             html.text_html(parts, html.largest_score(parts)),
             html.legend_html(min(scores, default=0.0) < 0, self.signed),
             html.share_html(self.special_share()),
             html.ranking_html([(word, score) for word, score, _ in self.scored_words()]),
         ]
-        block = html.block_html(plain(said.sentence), "".join(body), self.notes(), titled=False)
-        return html.page_html(plain(said.sentence), block) if page else block
+        block = html.block_html(plain(statement.sentence), "".join(body), self.notes(), titled=False)
+        return html.page_html(plain(statement.sentence), block) if page else block
 
     def special_share(self) -> float:
         """The share of all absolute scores that lies on special tokens."""

@@ -144,9 +144,10 @@ class Browse(Shading, CorpusView):
                 "_result": {"notes": self.count_notes(result.explained, result.total)},
             }
         decision = wire.decision(result.opened, self.subject)
+        statement = self._statement_of(number, result.opened)
         return {
             "opened": number,
-            "_table": table | {"opened": {"number": number, "said": self._said_of(number, result.opened).to_json()}},
+            "_table": table | {"opened": {"number": number, "statement": statement.to_json()}},
             "_tokens": wire.tokens(result.opened.row),
             "_scores": wire.scores([result.opened.scores]),
             "_result": decision
@@ -167,8 +168,8 @@ class Browse(Shading, CorpusView):
             f'<div style="{html.SMALL};margin:6px 0">{page.position()}</div>',
         ]
         if page.opened is not None and page.opened_number is not None:
-            said = self._said_of(page.opened_number, page.opened)
-            parts.append(f"<div><b>Text {page.opened_number}</b></div>{page.opened.to_html(said=said)}")
+            statement = self._statement_of(page.opened_number, page.opened)
+            parts.append(f"<div><b>Text {page.opened_number}</b></div>{page.opened.to_html(statement=statement)}")
         return html.block_html(
             page.caption(), "".join(parts), self.count_notes(page.explained, page.total), titled=False
         )
@@ -187,10 +188,12 @@ class Browse(Shading, CorpusView):
         self._labels = self._names(labels, count)
         self._columns = Columns(self._labels)
 
-    def _said_of(self, number: int, saliency: Saliency) -> Statement:
+    def _statement_of(self, number: int, saliency: Saliency) -> Statement:
         """What is said of a text, and its label."""
-        label, said = self._columns.label(number), saliency.statement()
-        return said if label is None else replace(said, sentence=phrases(said.sentence, f" Labelled {label}."))
+        label, statement = self._columns.label(number), saliency.statement()
+        if label is None:
+            return statement
+        return replace(statement, sentence=phrases(statement.sentence, f" Labelled {label}."))
 
     def _names(self, labels: list[Any] | None, count: int) -> list[str] | None:
         """The labels by name, one for each text."""

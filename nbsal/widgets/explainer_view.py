@@ -180,8 +180,8 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
         scores = wire.scores(rows)
         decision = wire.decision(result, self.subject)
         probability = dict(decision["probabilities"]).get(result.target)
-        said = [saliency.statement(probability).to_json() for saliency in result.rows()]
-        shown = {"_said": said, "_checking": self.checking_state(result)}
+        statements = [saliency.statement(probability).to_json() for saliency in result.rows()]
+        shown = {"_statements": statements, "_checking": self.checking_state(result)}
         return shown | {"_tokens": wire.tokens(result.row), "_scores": scores, "_result": decision}
 
     def _is_typed(self, inputs: dict[str, Any]) -> bool:

@@ -156,29 +156,29 @@ class Games(GameView):
             notes = [footnote(self.game, "token")]
             return html.block_html(chart.finding, chart_html(chart) + table, notes, titled=False)
         games, saliency = self.token_games, self.result
-        said, parts = self.said, self.spans()
-        body = text_html(said, parts, html.largest_score(parts))
+        statement, parts = self.statement, self.spans()
+        body = text_html(statement, parts, html.largest_score(parts))
         if games is not None:
             body += chart_html(chart_of(games, self.game, self.at))
-        return html.block_html(said.text(), body, [*saliency.notes(), footnote(self.game)], titled=False)
+        return html.block_html(statement.text(), body, [*saliency.notes(), footnote(self.game)], titled=False)
 
     def render_png(self) -> bytes:
         if self.plain_result is not None:
             notes = [*self.plain_result.notes, footnote(self.game, "token")]
             return chart_png(results_chart(self.plain_result, self.game), notes=notes)
         parts = self.spans()
-        text = scored_text(self.said, parts)
-        notes = [*self.said.notes, *self.result.notes(), footnote(self.game)]
+        text = scored_text(self.statement, parts)
+        notes = [*self.statement.notes, *self.result.notes(), footnote(self.game)]
         if self.token_games is None:
             return text_lines.png(text_lines.draw([text], notes=notes))
         return chart_png(chart_of(self.token_games, self.game, self.at), [text], notes)
 
     @property
-    def said(self) -> Statement:
+    def statement(self) -> Statement:
         """What is said at the step on display."""
         games = self.token_games
         if games is None or (self.game == "hiding" and games.step(self.at) == 0):
-            return super().said
+            return super().statement
         return Statement(step_phrases(games, self.game, self.at))
 
     def spans(self) -> list[list[ScoredSpan]]:
@@ -358,14 +358,14 @@ def game_traits(games: TokenGames) -> dict[str, Any]:
         "order": [list(word) for word in games.order],
         "labels": [games.labels[i] for i in labels],
         "outcomes": {game: _rounded(values[:, labels]) for game, values in games.outcomes.items()},
-        "said": {game: _statements(games, game) for game in GAMES},
+        "statements": {game: _statements(games, game) for game in GAMES},
     }
 
 
 def _statements(games: TokenGames, game: str) -> list[dict[str, Any] | None]:
     """What is said at each step; None where no word is hidden yet, which the sentence about the whole text covers."""
-    said = [Statement(step_phrases(games, game, at)).to_json() for at in games.steps]
-    return [None, *said[1:]] if game == "hiding" else list(said)
+    statements = [Statement(step_phrases(games, game, at)).to_json() for at in games.steps]
+    return [None, *statements[1:]] if game == "hiding" else list(statements)
 
 
 def _curve_traits(curve: GameCurve) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from nbsal.explain.sentence import HeadsOff
 from nbsal.methods.lazy import MaskLRP, Subject, catalogue, trace
 from nbsal.model.text.tokens import Row
 from nbsal.render import colours, html
-from nbsal.render.headline import change_words
 from nbsal.support.arrays import Flags
 from nbsal.support.errors import ModelError
 from nbsal.support.lazy import Axes
@@ -58,14 +57,6 @@ class HeadEffect:
         shares = dict(self.without.probabilities)
         of_prediction, of_target = shares.get(saliency.prediction), shares.get(saliency.target)
         return HeadsOff(self.off, self.total, self.without.prediction, of_prediction, of_target)
-
-    def alone_words(self, saliency: Saliency) -> str:
-        """What switching off the chosen head alone does, or "" where there are no probabilities."""
-        share = dict(self.alone.probabilities).get(saliency.prediction) if self.alone is not None else None
-        if share is None:
-            return ""
-        before, after = change_words(float(saliency.probabilities.max()), share)
-        return f"With this head alone off: {saliency.display_name(saliency.prediction)} {before} → {after}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -93,18 +93,18 @@ class Layers(ExplainerView):
 
     def render_html(self) -> str:
         saliency = self.result.at(self.chosen)
-        parts, said = saliency.scored_spans(self.level), self.said
+        parts, statement = saliency.scored_spans(self.level), self.statement
         body = [
-            text_html(said, parts, self._largest()),
+            text_html(statement, parts, self._largest()),
             html.share_html(saliency.special_share()),
             layers_html(self.result, self.chosen, self.level, self.scale),
         ]
-        return html.block_html(said.text(), "".join(body), self.result.notes(), titled=False)
+        return html.block_html(statement.text(), "".join(body), self.result.notes(), titled=False)
 
     def render_png(self) -> bytes:
         saliency = self.result.at(self.chosen)
-        text = ScoredText(self.said.text(), saliency.scored_spans(self.level), self._largest(), legend=True)
-        return heatmap_png(self.result, self.chosen, self.level, self.scale, [text], self.said.notes)
+        text = ScoredText(self.statement.text(), saliency.scored_spans(self.level), self._largest(), legend=True)
+        return heatmap_png(self.result, self.chosen, self.level, self.scale, [text], self.statement.notes)
 
     def _largest(self) -> float:
         """The score with full colour in the text."""
@@ -130,9 +130,9 @@ class LayersPart(Part):
     def publish(self, value: LayerSaliency | str | None) -> dict[str, Any]:
         if not isinstance(value, LayerSaliency):
             return {"_layers": {"why": value} if value else {}}
-        said = [saliency.statement().to_json() for saliency in value.rows()]
+        statements = [saliency.statement().to_json() for saliency in value.rows()]
         notes = [saliency.notes()[0] for saliency in value.rows()]
-        return {"_layers": {"scores": wire.scores(list(value.scores)), "said": said, "notes": notes}}
+        return {"_layers": {"scores": wire.scores(list(value.scores)), "statements": statements, "notes": notes}}
 
 
 class LayerWords:
