@@ -14,7 +14,7 @@ from nbsal.corpus.rows import check_columns, decode, merge_columns, select_text
 from nbsal.corpus.storage import inaccessible, reading_source
 from nbsal.corpus.text_files import count_csv, count_jsonl, read_csv, read_jsonl
 from nbsal.support.errors import InputError, UnknownName
-from nbsal.support.lazy import dataset, pandas, pyarrow
+from nbsal.support.lazy import dataset, fsspec, pandas, pyarrow
 from nbsal.support.validation import file_path, is_iterable
 
 FORMATS = (".parquet", ".csv", ".jsonl")
@@ -82,8 +82,6 @@ def _column_to_list(source: Any) -> Any:
 
 
 def _open_file(path: str, names: Sequence[str], texts: bool) -> Source:
-    import fsspec
-
     try:
         files, inside = fsspec.core.url_to_fs(path)
         files.invalidate_cache(inside)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,8 @@ from nbsal.render.looks import look
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import UnknownName
 from nbsal.support.intervals import Bounds
-from nbsal.support.lazy import Figure, pandas, pyplot
+from nbsal.support.lazy import Figure, Styler, pandas, pyplot
 from nbsal.support.validation import check_value, checked, plural
-
-if TYPE_CHECKING:
-    from pandas.io.formats.style import Styler
 
 FORMAT = 2
 # Distinguishable with any kind of colour vision.

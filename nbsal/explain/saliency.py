@@ -236,8 +236,6 @@ class LayerSaliency(Explanation):
 
         If the text has more than `longest` tokens, only those with the largest scores in any layer are drawn.
         """
-        from matplotlib.colors import LinearSegmentedColormap
-
         check_axes(ax)
         places = list(self.row.content)
         shares = self.scores[:, places]
@@ -251,8 +249,7 @@ class LayerSaliency(Explanation):
             size = (max(4.0, 0.3 * len(places) + 1.5), 0.3 * len(shares) + 1.4)
             _, ax = pyplot.subplots(figsize=size, layout="constrained")
         least = -1 if (shares < 0).any() else 0
-        stops = [colours.hex_colour(hue) for hue in (colours.AGAINST, (255, 255, 255), colours.FOR)[least + 1 :]]
-        colour_map = LinearSegmentedColormap.from_list("evidence", stops)
+        colour_map = colours.colour_map(*[colours.AGAINST, colours.WHITE, colours.FOR][least + 1 :])
         image = ax.imshow(shares, aspect="auto", cmap=colour_map, vmin=least, vmax=1)
         set_names(ax, [self.tokens[i] for i in places])
         ax.set_yticks(range(len(shares)))

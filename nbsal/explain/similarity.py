@@ -62,17 +62,14 @@ class TokenPairs:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """A heat map of the content tokens of both texts."""
-        from matplotlib.colors import LinearSegmentedColormap
-
         check_axes(ax)
         down, across = (list(row.content) for row in (self.first, self.second))
         if ax is None:
             size = (max(4.0, 0.35 * len(across) + 1.5), max(2.5, 0.3 * len(down) + 1.4))
             _, ax = pyplot.subplots(figsize=size, layout="constrained")
-        stops = [colours.hex_colour(hue) for hue in (colours.AGAINST, (255, 255, 255), colours.FOR)]
         shares = self.scores[np.ix_(down, across)]
         limit = float(np.abs(shares).max()) or 1.0
-        colour_map = LinearSegmentedColormap.from_list("evidence", stops)
+        colour_map = colours.colour_map(colours.AGAINST, colours.WHITE, colours.FOR)
         image = ax.imshow(shares, aspect="auto", cmap=colour_map, vmin=-limit, vmax=limit)
         set_names(ax, [self.second.tokens[i] for i in across])
         ax.set_yticks(range(len(down)), [self.first.tokens[i] for i in down], parse_math=False)

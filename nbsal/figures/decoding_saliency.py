@@ -7,7 +7,7 @@ Figure 1: `toy_geometry`. Figures 2, 3, 7 and 8: `game_curves`. Figure 4: `overl
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas
@@ -25,10 +25,8 @@ from nbsal.render import colours, html, text_lines
 from nbsal.render.looks import look
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import Styler
 from nbsal.support.validation import checked
-
-if TYPE_CHECKING:
-    from pandas.io.formats.style import Styler
 
 TOP = 50  # tokens per class, in clouds and tables
 CLOUD_DPI = 240

@@ -77,15 +77,22 @@ class LazyClass(type):
 
 
 if TYPE_CHECKING:
+    import fsspec as fsspec
     import pandas as pandas
+    import psutil as psutil
     import pyarrow as pyarrow
+    import torch as torch
     import transformers as transformers
     from matplotlib import pyplot as pyplot
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
+    from pandas.io.formats.style import Styler as Styler
     from pyarrow import dataset as dataset
     from pyarrow import parquet as parquet
+    from torch import Tensor as Tensor
 else:  # what only some calls need, such as tables and pictures of a result
     pandas, pyplot, transformers = (LazyModule(name) for name in ("pandas", "matplotlib.pyplot", "transformers"))
+    torch, fsspec, psutil = (LazyModule(name) for name in ("torch", "fsspec", "psutil"))
     pyarrow, dataset, parquet = (LazyModule(name) for name in ("pyarrow", "pyarrow.dataset", "pyarrow.parquet"))
     Axes, Figure = LazyClass("matplotlib.axes", "Axes"), LazyClass("matplotlib.figure", "Figure")
+    Styler, Tensor = LazyClass("pandas.io.formats.style", "Styler"), LazyClass("torch", "Tensor")

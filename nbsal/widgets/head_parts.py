@@ -97,10 +97,8 @@ class HeadAttention:
 
     def plot(self, ax: "Axes") -> None:
         """Draw the attention between the words, which are named on both axes."""
-        from matplotlib.colors import LinearSegmentedColormap
-
         names = [html.label(name, 16) for name in self.names]
-        shades = LinearSegmentedColormap.from_list("attention", ["#f4f4f4", colours.hex_colour(colours.NEUTRAL)])
+        shades = colours.colour_map((244, 244, 244), colours.NEUTRAL)
         ax.imshow(self.words, cmap=shades, vmin=0.0)
         ax.set_xticks(range(len(names)), names, rotation=90)
         ax.set_yticks(range(len(names)), names)
