@@ -10,6 +10,7 @@ from torch import Tensor
 from nbsal.answers import served
 from nbsal.answers.hiding import logits_at
 from nbsal.answers.reading import Reading, TokenStatistics
+from nbsal.answers.served import RIVALS
 from nbsal.model import sides
 from nbsal.model.lm_head import LMHead
 from nbsal.model.running import architecture, batching, restore
@@ -22,7 +23,6 @@ from nbsal.support.errors import ModelError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import positive_number, whole_number
 
-RIVALS = 5  # other tokens that are listed for each token of a reply
 VOCABULARY = 8192  # tokens whose logits are in memory at once
 
 

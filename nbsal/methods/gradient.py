@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from nbsal.methods.attention import normalise_rows
 from nbsal.methods.base import LayerMethod, one_of, register, setting
 from nbsal.methods.cost import Cost
 from nbsal.passes.trace import Trace
@@ -77,5 +78,4 @@ class Simple(GradientMethod):
 
     def aggregate(self, features: Tensor) -> Tensor:
         size: Tensor = torch.linalg.vector_norm(features, self.norm, -1)
-        # Where the gradient of a text is zero everywhere, its scores stay zero.
-        return size / size.sum(-1, keepdim=True).clamp_min(torch.finfo(size.dtype).tiny)
+        return normalise_rows(size)  # where the gradient of a text is zero everywhere, its scores stay zero

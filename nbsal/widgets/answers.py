@@ -20,7 +20,6 @@ from nbsal.methods.lazy import Subject, default
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.lazy import pandas
-from nbsal.support.progress import Progress
 from nbsal.widgets import answer_parts as parts
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.answer_curve import curve_trait
@@ -35,7 +34,6 @@ from nbsal.widgets.last_value import LastValue
 LEVELS = ("token", "word", "sentence", "document")
 ORDERS = 10  # random orders beside the hiding curve
 SUBSETS = 8
-STEPS = 1000  # resolution of progress
 STREAM = 0.06  # seconds between two pieces of a reply that is being written
 LOADED = "Loaded without its model \N{MIDDLE DOT} pass reply=... to nbsal.answer to change it"
 
@@ -319,14 +317,6 @@ class Answers(Shading, MethodTraits, View):
             return with_settings(own, {"method": method, "layer": layer, "tau": tau})
         return Explainer(own.subject, method)
 
-    def _progress(self, job: jobs.Job) -> Progress:
-        meter = self.meter(job, STEPS)
-
-        def report(done: int, total: int | None) -> None:
-            meter.reach(STEPS * done / (total or done))
-
-        return report
-
     def _explain(self, inputs: dict[str, Any], job: jobs.Job) -> Callable[[], Answer]:
         """The answer by the chosen method; the first one may still have to be written."""
 
@@ -341,7 +331,7 @@ class Answers(Shading, MethodTraits, View):
                 return self._first
             from nbsal.answers import answering  # imports torch
 
-            return answering.explain_again(self._first, explainer, self._progress(job), job.cancel)
+            return answering.explain_again(self._first, explainer, self.reporter(job), job.cancel)
 
         return explain
 
@@ -358,7 +348,7 @@ class Answers(Shading, MethodTraits, View):
                     if locked and self._job is job:
                         self._draft = parts.without_special(text, self.subject.tokenizer)
 
-        return {"on_token": on_token, "cancel": job.cancel, "progress": self._progress(job)}
+        return {"on_token": on_token, "cancel": job.cancel, "progress": self.reporter(job)}
 
     def _own_span(self, answer: Answer, inputs: dict[str, Any]) -> SpanScores | None:
         """The scores of what is a target of its own: a token rather than its rival, or a span."""
@@ -372,7 +362,7 @@ class Answers(Shading, MethodTraits, View):
                 return parts.rival_scores(answer, rival, at)
             if answer.linear or answer.hops != 0 or len(tokens) == 1:
                 return None
-            return parts.span_scores(answer, tokens or parts.content_tokens(answer.reading))
+            return parts.span_scores(answer, tokens or answer.reading.content)
 
         return self._spans.get([answer, rival, at, tokens], explain)  # type: ignore[no-any-return]
 
@@ -382,7 +372,7 @@ class Answers(Shading, MethodTraits, View):
 
     def _judge(self, answer: Answer, job: jobs.Job) -> Judgement | str:
         try:
-            return answer.judge(random=ORDERS, subsets=SUBSETS, progress=self._progress(job), cancel=job.cancel)
+            return answer.judge(random=ORDERS, subsets=SUBSETS, progress=self.reporter(job), cancel=job.cancel)
         except (InputError, ModelError) as error:
             return str(error)
 

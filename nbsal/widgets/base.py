@@ -59,6 +59,7 @@ from nbsal.widgets import jobs
 from nbsal.widgets.exported import ExportedWidget
 from nbsal.widgets.page_messages import error_text, find_request, is_message_id
 
+STEPS = 1000  # resolution of the progress of what reports shares
 PROGRESS_STEP = 0.02  # smallest change of progress that is sent to the page
 DISPLAY_TIMEOUT = 2.0  # seconds to wait for the first result, so that the static HTML of a cell contains it
 LOCK_TIMEOUT = 0.1
@@ -179,6 +180,11 @@ class View(ExportedWidget):
                             self.progress = share
 
         return Meter(total, report, job.cancel)
+
+    def reporter(self, job: jobs.Job) -> Callable[[int, int | None], None]:
+        """What reports, as the `progress` of a call, how much of it is done in the view's own `progress`."""
+        meter = self.meter(job, STEPS)
+        return lambda done, total: meter.reach(STEPS * done / (total or done))
 
     @property
     def result(self) -> Any:

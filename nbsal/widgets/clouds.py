@@ -144,10 +144,8 @@ class Clouds(CorpusView):
         foot = f'<div style="{html.SMALL};margin:8px 0">{notes}</div>'
         body = [_sentence_html(result), *(_cloud_html(result, label) for label in result.labels), foot]
         if result.picked:
-            heading, note = result.picked_heading()
-            small = f' <span style="{html.SMALL}">{html.escape(note)}</span>'
-            body.append(f"<div><b>{html.escape(heading)}</b>{small}</div>")
-            body += [_text_html(*text) for text in result.texts[:MAX_TEXTS]]
+            heading = html.heading_html(*result.picked_heading())
+            body += [heading, *(_text_html(*text) for text in result.texts[:MAX_TEXTS])]
         return html.block_html(
             result.caption(), "".join(body), self.count_notes(result.text_count, result.total), titled=False
         )

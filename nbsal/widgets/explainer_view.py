@@ -15,11 +15,10 @@ from nbsal.model.target import Contrast
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.widgets import jobs, wire
+from nbsal.widgets.base import STEPS
 from nbsal.widgets.checked_view import CheckedView
 from nbsal.widgets.choices import MethodTraits, offered_methods, view_choices
 from nbsal.widgets.slow_methods import QUICK, Durations, takes_many_passes, wait_for_pause
-
-STEPS = 1000  # resolution of the progress of one text
 
 
 class TextTrait(traitlets.TraitType[Any, Any]):
