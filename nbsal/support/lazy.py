@@ -1,7 +1,7 @@
 """Names that are imported when they are first used, so that results open without the packages that run models."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -15,16 +15,24 @@ def load(module: str, feature: str = "") -> ModuleType:
         return import_module(module)
 
 
-def resolve(package: str, places: Mapping[str, str], name: str) -> Any:
-    """A name of a package, for its `__getattr__`; `places` has the module of each, which may be what is named.
+def exports(
+    package: Mapping[str, Any], places: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package; `places` has the module of each name, which may be what is named.
 
-    >>> resolve("nbsal.support", {"plural": "validation"}, "plural")(2, "text")
-    '2 texts'
+    >>> find, names = exports({"__name__": "nbsal.support"}, {"plural": "validation"})
+    >>> find("plural")(2, "text"), names()
+    ('2 texts', ['__name__', 'plural'])
     """
-    if name not in places:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    module = load(f"{package}.{places[name]}", f"{package}.{name}")
-    return module if places[name] == name else getattr(module, name)
+    prefix = package["__name__"]
+
+    def find(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {prefix!r} has no attribute {name!r}")
+        module = load(f"{prefix}.{places[name]}", f"{prefix}.{name}")
+        return module if places[name] == name else getattr(module, name)
+
+    return find, lambda: sorted({*package, *places})
 
 
 class LazyModule(ModuleType):
