@@ -26,24 +26,17 @@ OF_ONE_TARGET = ("change", "gap", "points", "positions", "absorbed")
 
 
 class Explains(Protocol):
-    """What is needed of an explainer, whose own file names Answer and cannot be imported here."""
+    """What is needed of an `Explainer`, whose own file names Answer and cannot be imported here."""
 
     subject: Subject
     method: Method
 
     @property
-    def method_subject(self) -> Subject:
-        """The subject that the method runs."""
-
+    def method_subject(self) -> Subject: ...
     @property
-    def provenance(self) -> dict[str, Any]:
-        """Model, method, settings, precision, versions."""
-
-    def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
-        """Explain a batch of encoded texts."""
-
-    def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency:
-        """Explain one encoded text at every layer."""
+    def provenance(self) -> dict[str, Any]: ...
+    def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]: ...
+    def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency: ...
 
 
 @dataclass(frozen=True)
