@@ -201,22 +201,36 @@ followed
 # %%
 WAYS = {"directly": 0, "1 hop": 1, "2 hops": 2, "all hops": "all"}
 FOLLOWED = ["ifr", "gae", "attn-lrp", "gim", "gradxact", "rollout", "random"]
-results = {name: {way: [] for way in WAYS} for name in FOLLOWED}
-for row in twos[:SIZE]:
-    chat = [{"role": "user", "content": row["question"]}]
-    settings = {"documents": row["documents"], "unit": "document", "check": False, "progress": False}
-    answers = nbsal.answer(subject, chat, method=FOLLOWED, **settings)
-    if answers["gae"].text.replace("</s>", "").strip() != row["answer"]:
-        continue
-    for name, each in answers.items():
-        documents = [unit for unit in each.units if unit.name.startswith("document")]
-        value = each.reading.content[-2]  # before the full stop
-        for way, hops in WAYS.items():
-            scores = each.of(value, hops=hops).scores
-            best = np.argsort([-scores[list(unit.tokens)].sum() for unit in documents])[:2]
-            results[name][way].append(set(best.tolist()) == set(row["source"]))
+
+
+def both_notes_found(rows):
+    """By method and way: whether the two notes with the highest scores are those that the final value needs."""
+    found = {name: {way: [] for way in [*WAYS, "sum of all words"]} for name in FOLLOWED}
+    for row in rows:
+        chat = [{"role": "user", "content": row["question"]}]
+        settings = {"documents": row["documents"], "unit": "document", "check": False, "progress": False}
+        given = f" {row['reply']}" if "reply" in row else None
+        answers = nbsal.answer(subject, chat, given, method=FOLLOWED, **settings)
+        first = answers["gae"]
+        value = first.reading.content[-2]  # before the full stop
+        if first.statistics.rank[value] > 1 if given else first.text.replace("</s>", "").strip() != row["answer"]:
+            continue  # the model would write something else
+        for name, each in answers.items():
+            documents = [list(unit.tokens) for unit in each.units if unit.name.startswith("document")]
+            scores = {way: each.of(value, hops=hops).scores for way, hops in WAYS.items()}
+            for way, row_scores in (scores | {"sum of all words": each.scores.sum(0)}).items():
+                best = np.argsort([-row_scores[tokens].sum() for tokens in documents])[:2]
+                found[name][way].append(set(best.tolist()) == set(row["source"]))
+    return found
+
+
+def shares(found):
+    return pandas.DataFrame({name: {way: np.mean(hits) for way, hits in ways.items()} for name, ways in found.items()}).T
+
+
+results = both_notes_found(twos[:SIZE])
 print(len(results["gae"]["directly"]), "right replies")
-pandas.DataFrame({name: {way: np.mean(hits) for way, hits in ways.items()} for name, ways in results.items()}).T
+shares(results)
 
 # %%
 hits = np.array(results["ifr"]["all hops"], float)

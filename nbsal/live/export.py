@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from nbsal.live.parts import Part, parts_of, sizes_of
-from nbsal.live.rounding import FULL
 from nbsal.live.tokenizer import tokenizer_tables
+from nbsal.model.rounding import FULL
 from nbsal.model.subject import Subject
 from nbsal.support.errors import file_error
 from nbsal.support.validation import checked

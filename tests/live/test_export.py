@@ -15,7 +15,7 @@ from nbsal.live.parts import parts_of
 from nbsal.live.tokenizer import tokenizer_tables
 from nbsal.support.errors import FileError, InputError, ModelError, UnknownName
 from nbsal.widgets import Compare, Heads, Highlight, Layers
-from tests.live.test_rounding import unpacked
+from tests.model.test_rounding import replica
 
 TEXT = "A warm and funny film."
 
@@ -44,7 +44,7 @@ def test_files_are_as_the_manifest_says_and_stand_for_the_rounded_copy(reviews, 
         values = (
             np.frombuffer(data, "<f4")
             if tensor["bits"] == 32
-            else unpacked(data[: expected.size * 17 // 16], expected.size, 8)
+            else replica(data[: expected.size * 17 // 16], expected.size, 8)
         )
         assert np.array_equal(values, expected)
     assert manifest["tensors"]["decoder.weight"]["at"] == manifest["tensors"]["tokens"]["at"]

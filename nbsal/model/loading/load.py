@@ -43,8 +43,8 @@ def load(
     """Load a model and its tokenizer as a subject, which explainers take.
 
     `model` is one of:
-    - the name of an embedded model ("demo/reviews", "demo/news", "demo/nli", "demo/answers", "demo/notes", or
-      "planted/word" and the others of `nbsal.samples.planted`);
+    - the name of an embedded model ("demo/reviews", "demo/reviews-small", "demo/news", "demo/nli", "demo/answers",
+      "demo/notes", or "planted/word" and the others of `nbsal.samples.planted`);
     - the folder of a saved checkpoint, of an adapter or of sentence-transformers, as a string or a `Path`;
     - an id on the Hugging Face hub, such as "textattack/roberta-base-SST-2";
     - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
@@ -80,8 +80,8 @@ def load(
         samples = import_module("nbsal.samples")  # by name: the embedded models are a room above this one
         name, default_tokenizer, mask = model, samples.tokenizer(model), samples.mask(model)
         model = samples.build(name).to(_parse_dtype(dtype))
-        if name.removeprefix("demo/") in samples.KINDS:  # the encoders
-            layer, lm = samples.DEFAULT_LAYER, samples.build_lm() if lm is None else lm
+        if name in samples.ENCODERS:
+            layer, lm = samples.ENCODERS[name], samples.build_lm(name) if lm is None else lm
     elif isinstance(model, str | Path):
         name = str(model)
         with checkpoint.readable(name, "model"):
