@@ -225,7 +225,8 @@ def both_notes_found(rows):
 
 
 def shares(found):
-    return pandas.DataFrame({name: {way: np.mean(hits) for way, hits in ways.items()} for name, ways in found.items()}).T
+    means = {name: {way: np.mean(hits) for way, hits in ways.items()} for name, ways in found.items()}
+    return pandas.DataFrame(means).T
 
 
 results = both_notes_found(twos[:SIZE])
@@ -246,7 +247,20 @@ print("minus gae, all hops: {:.2f}, 95 % interval {:.2f} to {:.2f}".format(margi
 # writes, so it never says why it is this word and not another.
 #
 # These replies mention nothing else, so the sum over all words of a reply, `answer.sources(rows="reply")`, finds both
-# notes as well. In replies that say more than was asked, it names too many.
+# notes as well. The next replies say more than was asked. They are given, not written by the model, which would go on
+# with the same value:
+
+# %%
+asides = nbsal.samples.texts("asides")
+print(asides[0]["question"], asides[0]["reply"], sep="\n")
+said_more = both_notes_found(asides[:SIZE])
+print(len(said_more["gae"]["directly"]), "replies that the model would end with the same value")
+shares(said_more)
+
+# %% [markdown]
+# Now a third note is mentioned, about the same name, which the value does not need, and no method is to be believed:
+# neither the sum of a reply's words nor the way through them tells the two notes from the third more than now and
+# then. That a method finds its way through short replies is no promise for longer ones.
 #
 # ## A translated sentence
 #

@@ -1,9 +1,9 @@
 """Which method names both notes that a reply's final value needs: `python -m tests.answers.hops [METHOD ...]`.
 
-The tables say how often the two documents with the highest scores are those of a question that needs two: in the final
-value's own row, through 1, 2 or all earlier words (hops), and in the sum of the reply's rows. Replies of the first
-table are the model's own, and right; those of the second are given, and also say what the final value does not need.
-They count if the model would go on with that value.
+The tables say how often the two documents with the highest scores are those of a question that needs two: in the
+final value's own row, through 1, 2 or all earlier words (hops), and in the sum of the reply's rows. Replies of the
+first table are the model's own, and right; those of the second are given, and also say what the final value does not
+need. They count if the model would go on with that value.
 """
 
 import sys
