@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from nbsal.model.rounding import rounded_weights, unpacked
-from nbsal.support.lazy import torch, transformers
 
 NAME = "demo/reviews-small"
 VOCABULARY = Path(__file__).parent / "small_vocabulary.json"
@@ -37,6 +36,8 @@ def tokenizer() -> Any:
 
 def blank(kind: str) -> Any:
     """The stock `BertFor{kind}` with random weights."""
+    import transformers
+
     config = transformers.BertConfig(
         vocab_size=len(vocabulary()),
         hidden_size=WIDTH,
@@ -51,6 +52,8 @@ def blank(kind: str) -> Any:
 
 def build(kind: str, stored: Mapping[str, Any]) -> Any:
     """The stock `BertFor{kind}` with those of the stored weights that it has."""
+    import torch
+
     with torch.random.fork_rng(devices=[]):  # weights that are replaced must not advance the caller's generator
         model = blank(kind)
     with torch.no_grad():
@@ -61,6 +64,7 @@ def build(kind: str, stored: Mapping[str, Any]) -> Any:
 
 def rounded(weights: Mapping[str, Any]) -> dict[str, Any]:
     """Weights as they are stored: matrices in few bits, as bytes, and vectors and the classifier in half precision."""
+    import torch
 
     def stored(name: str, weight: Any) -> Any:
         if not _is_rounded(name, weight):
@@ -77,6 +81,8 @@ def _is_rounded(name: str, weight: Any) -> bool:
 
 
 def restored(stored: Any, like: Any) -> Any:
+    import torch
+
     if stored.dtype != torch.uint8:
         return stored
     return torch.from_numpy(unpacked(stored.numpy().tobytes(), tuple(like.shape)))
