@@ -1,13 +1,12 @@
 """An audit as a JSON file."""
 
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nbsal.evaluation.audit.effects import Correction, Effect
-from nbsal.model.loading.saved_files import check_format, of_type, part_of, read_json, reading, write_json
+from nbsal.model.loading.plain_values import from_plain, to_plain
+from nbsal.model.loading.saved_files import check_format, read_json, reading, write_json
 
 FORMAT = 1
 ROUNDING = 1e-6
@@ -16,13 +15,7 @@ _FACTS = {"model": str, "method": str, "passes": int, "dropped": int}  # of the 
 
 def save(audit: Any, path: str | Path) -> None:
     """Write an audit, and the one of another model that it holds."""
-    write_json(path, {"nbsal": FORMAT, "audit": _plain(audit)})
-
-
-def _plain(audit: Any) -> dict[str, Any]:
-    own = {each.name: getattr(audit, each.name) for each in fields(audit) if each.name not in ("other", "model")}
-    parts = {name: [asdict(each) for each in own[name]] for name in ("effects", "corrections")}
-    return own | parts | {"other": None if audit.other is None else _plain(audit.other)}
+    write_json(path, {"nbsal": FORMAT, "audit": to_plain(audit, ("model",))})
 
 
 def load(kind: Any, path: str | Path) -> Any:
@@ -30,32 +23,16 @@ def load(kind: Any, path: str | Path) -> Any:
     with reading(path, "saved Audit"):
         content = read_json(path)
         check_format(path, content["nbsal"], FORMAT)
-        return _restored(kind, content["audit"])
-
-
-def _restored(kind: Any, content: dict[str, Any]) -> Any:
-    result = kind(
-        classes=of_type(content["classes"], tuple[str, ...]),
-        texts=tuple(text if isinstance(text, str) else of_type(text, tuple[str, str]) for text in content["texts"]),
-        labels=of_type(content["labels"], tuple[int, ...] | None),
-        predictions=of_type(content["predictions"], tuple[int, ...]),
-        confidences=of_type(content["confidences"], tuple[float, ...]),
-        spans=of_type(content["spans"], tuple[tuple[tuple[int, int, int], ...], ...]),
-        scores=of_type(content["scores"], tuple[tuple[float, ...], ...]),
-        effects=tuple(part_of(Effect, each) for each in content["effects"]),
-        corrections=tuple(part_of(Correction, each) for each in content["corrections"]),
-        groups={name: of_type(values, tuple[str, ...]) for name, values in content["groups"].items()},
-        provenance=of_type(content["provenance"], dict),
-        other=None if content["other"] is None else _restored(kind, content["other"]),
-    )
-    _check(result)
-    return result
+        audit = from_plain(kind, content["audit"])
+        for each in filter(None, [audit, audit.other]):
+            _check(each)
+        return audit
 
 
 def _check(audit: Any) -> None:
     """Refuse parts that do not fit each other."""
     for name, kind in _FACTS.items():
-        of_type(audit.provenance[name], kind)
+        from_plain(kind, audit.provenance[name])
     count, classes = len(audit.texts), len(audit.classes)
     each = [audit.predictions, audit.confidences, audit.spans, audit.scores, *audit.groups.values()]
     fits = all(len(values) == count for values in each) and (audit.labels is None or len(audit.labels) == count)

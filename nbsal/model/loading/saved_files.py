@@ -12,10 +12,8 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
-from itertools import chain
 from pathlib import Path
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
@@ -106,45 +104,6 @@ def check_format(path: object, version: Any, readable: int) -> None:
     if type(version) is not int or version != readable:
         message = f"{path} has format {version!r:.20}, but this version of nbsal reads format {readable}."
         raise InputError(message, argument="path", value=path)
-
-
-def numbers(values: Any, dtype: Any) -> NDArray[Any]:
-    """The array that nested lists of finite numbers hold; True and strings are no numbers."""
-    array = np.array(values, dtype)
-    leaves = values
-    for _ in range(array.ndim - 1):
-        leaves = chain.from_iterable(leaves)
-    if not {type(leaf) for leaf in leaves} <= ({int} if array.dtype.kind == "i" else {int, float}):
-        raise ValueError("numbers of another type")
-    if not np.isfinite(array).all():
-        raise ValueError("numbers that are NaN or infinite")
-    return array
-
-
-def part_of(kind: Any, stored: dict[str, Any], **others: Any) -> Any:
-    """A dataclass from its fields in a file and from others; ValueError if a field has another type."""
-    hints = get_type_hints(kind)
-    return kind(**others, **{name: of_type(value, hints[name]) for name, value in stored.items()})
-
-
-def of_type(value: Any, hint: Any) -> Any:
-    """A value from a file, with lists as tuples, if it is of that type to its last entry.
-
-    >>> of_type([1, 2], tuple[int, ...])
-    (1, 2)
-    >>> of_type([1, None], tuple[int, ...])
-    Traceback (most recent call last):
-    ValueError: None is not of the type int
-    """
-    origin, parts = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        return None if value is None else of_type(value, parts[0])
-    if origin is tuple and isinstance(value, list):
-        kinds = parts[:1] * len(value) if parts[-1] is Ellipsis else parts
-        return tuple(of_type(entry, kind) for entry, kind in zip(value, kinds, strict=True))
-    if type(value) is not (origin or hint) and not (hint is float and type(value) is int):
-        raise ValueError(f"{value!r:.40} is not of the type {getattr(hint, '__name__', hint)}")
-    return value
 
 
 def read_npz(path: str | Path) -> dict[str, NDArray[Any]]:
