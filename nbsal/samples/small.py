@@ -81,6 +81,7 @@ def _is_rounded(name: str, weight: Any) -> bool:
 
 
 def restored(stored: Any, like: Any) -> Any:
+    """A weight as the model has it, of that shape."""
     import torch
 
     if stored.dtype != torch.uint8:

@@ -57,7 +57,7 @@ def phrases() -> Iterator[tuple[str, int]]:
 
 
 def passages() -> Iterator[tuple[str, int | None]]:
-    """Reviews with their labels, and without one each of their sentences and passages of some."""
+    """Reviews of several passages with their labels, and without one their passages, of one sentence or some."""
     rng = random.Random(0)
     for name, count in TRAINED.items():
         for row in rows(name, "test")[:count]:
