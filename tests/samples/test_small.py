@@ -6,8 +6,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import live, samples
+from nbsal import cli, live, samples
 from nbsal.samples import base, small
+from nbsal.samples.training import evaluate
 from nbsal.support.errors import WeightsError
 from tests.docs import examples
 from tests.docs.repository import ROOT
@@ -30,6 +31,7 @@ def test_the_quickstart_needs_no_base_weights():
         namespace = {}
         exec(compile(examples.blocks(page)[0], str(page), "exec"), namespace)
         assert namespace["explain"].subject.name == small.NAME
+    assert cli.main(["explain", "A joy."]) == 0
 
 
 @pytest.mark.usefixtures("alone")
@@ -57,3 +59,7 @@ def test_the_lm_head_decodes_every_layer(subject):
     for layer in range(subject.depth + 1):
         probabilities = subject.lm_head.probabilities(record.hidden[layer][0, places], ids[places])
         assert (probabilities.argmax(-1) == torch.arange(len(places))).float().mean() > 0.8, layer
+
+
+def test_hiding_confirms_the_strongest_words(subject):
+    assert evaluate.confirmed(subject, subject.default_layer, most=40) > 0.9 > evaluate.confirmed(subject, 3, most=40)
