@@ -124,13 +124,15 @@ def test_a_short_training_of_the_small_model_saves_what_it_is_built_from(tmp_pat
     assert "texts," in capsys.readouterr().out and all(torch.isfinite(weight).all() for weight in model.parameters())
 
 
-def test_the_small_model_learns_from_texts_with_labels_and_without():
+def test_the_small_model_learns_from_texts_with_labels_and_without(monkeypatch):
+    monkeypatch.setattr(small, "taught", lambda texts: [0.9] * len(texts))
+    soft = small.examples(samples.small.tokenizer(), {"a joy": 1, "a bore": 0, "a film": None})
+    assert [example.label for example in soft] == pytest.approx([0.95, 0.45, 0.9])
     texts = small.texts()
     asked = f"isn't it {OTHERS[1]} ?"
     assert {OTHERS[1]: 0, " ".join([asked] * 9): 1, asked: None}.items() <= texts.items()
     assert not set(LONG + PARTS) & set(texts)  # held out, or part of what is
-    made = [text for text, label in texts.items() if label is None and any(phrase in text for phrase in OTHERS)]
-    assert made and all("{" not in text for text in made)
+    assert texts["the film is well played ."] is None and not any("{" in text for text in texts)
     pieces = small.learnt_pieces(list(texts))
     assert tuple(pieces[:5]) == samples.small.SPECIAL and "##e" in pieces
 

@@ -178,7 +178,6 @@ def train(learnt: list[Example], held: list[Example]) -> dict[str, Tensor]:
         weights |= fit(model, recipe, schedule, falling(len(schedule)), Loss(), lambda model: accuracy(model, held))
         model.load_state_dict(weights, strict=False)
         embeddings.requires_grad_(False).copy_(small.restored(small.rounded(weights)[small.EMBEDDINGS], embeddings))
-        weights[small.EMBEDDINGS] = embeddings
         print(f"held out, with rounded embeddings: {accuracy(model.eval(), held):.4f}", flush=True)
     return small.rounded(weights)
 
