@@ -178,8 +178,8 @@ def evaluate_small() -> None:
         subject = load(each, device="cpu")
         print(f"{each} on " + "; ".join(by_length(subject)), flush=True)
         layers = range(subject.depth + 1) if each == small.NAME else [subject.default_layer]
-        shares = ", ".join(f"layer {layer} {confirmed(subject, layer):.2f}" for layer in layers)
-        print(f"strongest word confirmed by hiding, {each}: {shares}", flush=True)
+        by_layer = ", ".join(f"layer {layer} {confirmed(subject, layer):.2f}" for layer in layers)
+        print(f"strongest word confirmed by hiding, {each}: {by_layer}", flush=True)
 
 
 if __name__ == "__main__":
