@@ -20,7 +20,7 @@ LABELS = {
     "news": ["World", "Sports", "Business", "Sci/Tech"],
     "nli": ["entailment", "neutral", "contradiction"],
 }
-TEXTS = ("reviews", "news", "pairs", "answers", "notes")
+TEXTS = ("reviews", "news", "pairs", "answers", "notes", "asides")
 ENCODERS = {f"demo/{task}": 5 for task in KINDS} | {small.NAME: small.DEFAULT_LAYER}  # with their default layers
 MASKS = Path(__file__).parent / "masks"
 

@@ -13,6 +13,11 @@ from tests.browser.bench import trait
 from tests.browser.conftest import open_page
 
 
+@pytest.fixture(scope="module")
+def model(reviews):
+    return reviews
+
+
 def headline(root):
     return root.locator(".nbsal-headline")
 

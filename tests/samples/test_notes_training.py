@@ -47,6 +47,7 @@ def test_seen_and_unseen_facts_and_questions_do_not_overlap():
 
 def test_the_shipped_texts_and_words_are_what_the_program_writes():
     assert list(notes_texts.rows()) == samples.texts("notes")
+    assert list(notes_texts.asides()) == samples.texts("asides")
     assert notes_model.words() == list(notes.vocabulary())
 
 

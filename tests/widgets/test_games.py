@@ -39,11 +39,11 @@ def view(explain):
 
 
 @pytest.mark.parametrize("game", ["hiding", "revealing"])
-def test_a_step_is_the_output_for_the_remaining_tokens(view, reviews, game):
+def test_a_step_is_the_output_for_the_remaining_tokens(view, small, game):
     from_page(view, game=game, at=3)
     row = view.result.row
     coalition = [i in view.remaining or special for i, special in enumerate(row.special)]
-    (logits,) = MaskedModel(reviews).logits([row], [[coalition]])
+    (logits,) = MaskedModel(small).logits([row], [[coalition]])
     probabilities = view._game["outcomes"][game][view._game["points"].index(3)]
     assert probabilities == pytest.approx(logits[0].softmax(-1).tolist(), abs=1e-4)
 
@@ -70,16 +70,16 @@ def test_the_curve_is_shown_before_those_of_random_orders(view):
     assert lines == [0, 1, 2], "the text alone, its curve, that of random orders"
 
 
-def test_the_games_report_progress_and_can_be_cancelled(reviews):
-    saliency = nbsal.Explainer(reviews, "gradcam")(TEXT)
+def test_the_games_report_progress_and_can_be_cancelled(small):
+    saliency = nbsal.Explainer(small, "gradcam")(TEXT)
     total, reported = coalition_count(len(units(saliency.row))), []
     meter = Meter(total, lambda done, total: reported.append(done))
-    *_, games = play_games(saliency, MaskedModel(reviews), None, meter)
+    *_, games = play_games(saliency, MaskedModel(small), None, meter)
     assert reported[-1] == total
     forwards, backwards = games.random.outcomes["hiding"][0], games.random.outcomes["revealing"][1]
     assert forwards.tolist() == backwards[::-1].tolist(), "an order and its reverse share their passes"
     cancel = threading.Event()
-    results = play_games(saliency, MaskedModel(reviews), None, Meter(total, cancel=cancel))
+    results = play_games(saliency, MaskedModel(small), None, Meter(total, cancel=cancel))
     next(results)
     cancel.set()
     with pytest.raises(nbsal.support.errors.Cancelled):

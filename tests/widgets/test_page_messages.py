@@ -40,6 +40,11 @@ SETTABLE = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def explain(reviews):
+    return nbsal.Explainer(reviews, "decoded-gradcam")
+
+
 def build(kind, explain):
     """A view of that class, with a result."""
     if kind is View:

@@ -39,12 +39,12 @@ def percentages(text):
 @pytest.mark.some(5)
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("kind", VIEWS)
-def test_no_two_statements_disagree(reviews, monkeypatch, tmp_path, kind, text):
+def test_no_two_statements_disagree(small, monkeypatch, tmp_path, kind, text):
     drawn = []
     draw = text_lines.draw
     monkeypatch.setattr(text_lines, "draw", lambda texts, **rest: drawn.append((texts, rest)) or draw(texts, **rest))
     settings = {"kind": "all"} if kind in (Heads, Workbench) else {}
-    view = kind(nbsal.Explainer(reviews, "decoded-gradcam"), text=text, check=True, **settings).wait()
+    view = kind(nbsal.Explainer(small, "decoded-gradcam"), text=text, check=True, **settings).wait()
     result, row, said = view.result, view.checked_row, view.said
     check = result.checks[row]
     assert view._said[row] == said.to_json() and said.state == check.state and view._checking == {}
@@ -63,8 +63,8 @@ def test_no_two_statements_disagree(reviews, monkeypatch, tmp_path, kind, text):
     view.close()
 
 
-def test_what_is_said_is_checked_on_request_or_in_time(reviews, monkeypatch):
-    explain = nbsal.Explainer(reviews, "decoded-gradcam")
+def test_what_is_said_is_checked_on_request_or_in_time(small, monkeypatch):
+    explain = nbsal.Explainer(small, "decoded-gradcam")
     view = Highlight(explain, text=TEXTS[0], check=False).wait()
     assert (view.said.state, view._checking["state"]) == ("unchecked", "offered")
     view.handle_check()
@@ -78,16 +78,16 @@ def test_what_is_said_is_checked_on_request_or_in_time(reviews, monkeypatch):
         Highlight(explain, text=TEXTS[0], check="always")
 
 
-def test_another_layer_is_checked_once_it_is_chosen(reviews):
-    view = Layers(nbsal.Explainer(reviews, "decoded-gradcam"), text=TEXTS[0], check=True).wait()
+def test_another_layer_is_checked_once_it_is_chosen(small):
+    view = Layers(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0], check=True).wait()
     first = view.chosen
     view.layer = 2
     assert set(view.wait().result.checks) == {first, 2}
-    assert [said["state"] != "unchecked" for said in view._said] == [layer in (first, 2) for layer in range(7)]
+    assert [said["state"] != "unchecked" for said in view._said] == [layer in (first, 2) for layer in range(4)]
     view.close()
 
 
-def test_a_newer_text_ends_the_check(reviews, monkeypatch):
+def test_a_newer_text_ends_the_check(small, monkeypatch):
     started, check = [], checked_view.checking.check
 
     def slow(saliency, masked_model, target, passes, meter, most_seconds=None):
@@ -99,13 +99,13 @@ def test_a_newer_text_ends_the_check(reviews, monkeypatch):
         return check(saliency, masked_model, target, passes, meter, most_seconds)
 
     monkeypatch.setattr(checked_view.checking, "check", slow)
-    view = Highlight(nbsal.Explainer(reviews, "decoded-gradcam"), text=TEXTS[0], check=True)
+    view = Highlight(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0], check=True)
     assert view.wait(60).result.text == TEXTS[1] and view.said.state == "supported"
     assert started == TEXTS[:2]
     view.close()
 
 
-def test_a_check_can_be_stopped_and_started_again(reviews, monkeypatch):
+def test_a_check_can_be_stopped_and_started_again(small, monkeypatch):
     started, check = Event(), checked_view.checking.check
 
     def endless(saliency, masked_model, target, passes, meter, most_seconds=None):
@@ -114,7 +114,7 @@ def test_a_check_can_be_stopped_and_started_again(reviews, monkeypatch):
             meter.check()
 
     monkeypatch.setattr(checked_view.checking, "check", endless)
-    view = Highlight(nbsal.Explainer(reviews, "decoded-gradcam"), text=TEXTS[0], check=True)
+    view = Highlight(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0], check=True)
     assert started.wait(60)
     view.handle_cancel()
     assert (view.wait(20).status, view.said.state, view._checking["state"]) == ("ready", "unchecked", "offered")
@@ -127,22 +127,22 @@ def test_a_check_can_be_stopped_and_started_again(reviews, monkeypatch):
     view.close()
 
 
-def test_a_model_that_cannot_run_without_words_is_not_blamed_on_the_text(reviews, monkeypatch):
+def test_a_model_that_cannot_run_without_words_is_not_blamed_on_the_text(small, monkeypatch):
     def fail(*arguments):
         raise nbsal.support.errors.ModelError("No.", part="mask")
 
     monkeypatch.setattr(checked_view.checking, "check", fail)
-    view = Highlight(nbsal.Explainer(reviews, "decoded-gradcam"), text=TEXTS[0], check=True).wait()
+    view = Highlight(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0], check=True).wait()
     assert (view.status, view.error, view._checking) == ("ready", "", {"state": "failed", "why": "No."})
     view.close()
 
 
 @pytest.mark.parametrize("kind", [Browse, Clouds, Compare])
-def test_views_of_several_explanations_say_the_same_in_every_form(reviews, monkeypatch, kind):
+def test_views_of_several_explanations_say_the_same_in_every_form(small, monkeypatch, kind):
     drawn = []
     draw = text_lines.draw
     monkeypatch.setattr(text_lines, "draw", lambda texts, **rest: drawn.append(texts) or draw(texts, **rest))
-    explain = nbsal.Explainer(reviews, "decoded-gradcam")
+    explain = nbsal.Explainer(small, "decoded-gradcam")
     if kind is Compare:
         view = Compare(explain, text=TEXTS[0], other_method="gradxact").wait()
         sentences = [view._findings["word"]["sentences"]["own"]]

@@ -21,6 +21,11 @@ from tests.widgets.test_view import TEXT, ask, from_page
 PANELS = ["layers", "games", "heads"]
 
 
+@pytest.fixture(scope="module")
+def explain(reviews):
+    return nbsal.Explainer(reviews, "decoded-gradcam")
+
+
 @pytest.fixture
 def view(explain):
     workbench = Workbench(explain, text=TEXT).wait()
