@@ -3,17 +3,15 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
+from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
 from nbsal.widgets import jobs
 from nbsal.widgets.explainer_view import ExplainerView
 from nbsal.widgets.last_value import LastValue
-
-if TYPE_CHECKING:
-    import pandas
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ A step hides or reveals whole words, the most important first: a word counts as 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.evaluation.results import GAMES
 from nbsal.explain.explanation import Floats
@@ -16,11 +15,10 @@ from nbsal.explain.finding import TOO_LONG
 from nbsal.explain.saliency import Saliency
 from nbsal.methods.lazy import MaskedModel, targets, trace
 from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
-
-if TYPE_CHECKING:
-    import pandas
 
 MAX_STEPS = 40  # of a curve; in a longer text a step is several words
 RANDOM_STEPS = 5  # of the curve of each random order
@@ -103,8 +101,6 @@ class TokenGames:
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each game, order and step."""
-        import pandas
-
         rows: list[Any] = []
         for game in GAMES:
             for curve in self.curves(game):
@@ -186,7 +182,7 @@ def _play(
     return labels, {game: by_order[:, number] for number, game in enumerate(GAMES)}
 
 
-def _coalitions(row: Row, order: Units, steps: Sequence[int]) -> NDArray[np.bool_]:
+def _coalitions(row: Row, order: Units, steps: Sequence[int]) -> Flags:
     """The tokens that stay at each step of the Revealing game, then of the Hiding game: [coalition, token]."""
     place = np.full(len(row), -1)
     for number, word in enumerate(order):

@@ -89,7 +89,7 @@ def expect_same(site, view, **changes):
     for name, value in changes.items():
         setattr(view, name, value)
     expected = bench.plain(
-        {name: getattr(view, name) for name in ("_tokens", "_result", "_said")} if view.wait() else {}
+        {name: getattr(view, name) for name in ("_tokens", "_result", "_statements")} if view.wait() else {}
     )
     count = expected["_tokens"]["count"]
     assert traits["_tokens"] == expected["_tokens"]
@@ -97,7 +97,7 @@ def expect_same(site, view, **changes):
     expect_same_scores(rows_of(traits, count), scores)
     expect_same_decision(traits["_result"], expected["_result"])
     assert traits["_result"]["notes"] == expected["_result"]["notes"]
-    assert list(map(sentence, traits["_said"])) == list(map(sentence, expected["_said"]))
+    assert list(map(sentence, traits["_statements"])) == list(map(sentence, expected["_statements"]))
     return traits
 
 
@@ -129,8 +129,8 @@ def test_classes_contrasts_and_tau_are_followed(site, small, subject):
     expect_same(site, view, layer=0)
     traits = site.ask(target={"contrast": ["positive", "negative"]})
     view.target = nbsal.contrast("positive", "negative")
-    expected = view.wait().said.text()
-    assert (traits["_result"]["target"], sentence(traits["_said"][0])) == (view.result.target, expected)
+    expected = view.wait().statement.text()
+    assert (traits["_result"]["target"], sentence(traits["_statements"][0])) == (view.result.target, expected)
     traits = site.ask(target="nowhere")
     assert traits["status"] == "error" and "nowhere" in traits["error"]
 
@@ -233,7 +233,7 @@ def test_typing_in_a_saved_page_repaints_it(chromium, site, highlight_page):
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{site.address}highlight.html")
     root = page.locator("section.nbsal")
-    expect(root.locator(".nbsal-headline")).to_have_text(highlight_page.said.text())
+    expect(root.locator(".nbsal-headline")).to_have_text(highlight_page.statement.text())
     expect(root.locator(".nbsal-footer")).to_contain_text("a small 8-bit copy of demo/reviews-small answers")
     assert not [url for url in asked if FOLDER in url]  # nothing is loaded before the first question
     root.get_by_role("button", name="Edit text").click()
@@ -263,7 +263,7 @@ def test_a_page_from_disk_says_that_it_needs_a_server(chromium, site, highlight_
     page = open_page(chromium)
     page.goto((site.folder / "highlight.html").as_uri())
     expect(page.get_by_role("note")).to_contain_text("python -m http.server")
-    expect(page.locator(".nbsal-headline")).to_have_text(highlight_page.said.text())
+    expect(page.locator(".nbsal-headline")).to_have_text(highlight_page.statement.text())
     expect(page.get_by_role("button", name="Edit text")).to_be_hidden()
     assert page.problems == []
     page.context.close()
@@ -274,7 +274,7 @@ def test_a_browser_without_webassembly_is_told_so(chromium, site, highlight_page
     page.add_init_script("delete window.WebAssembly")
     page.goto(f"{site.address}highlight.html")
     expect(page.get_by_role("note")).to_contain_text("WebAssembly")
-    expect(page.locator(".nbsal-headline")).to_have_text(highlight_page.said.text())
+    expect(page.locator(".nbsal-headline")).to_have_text(highlight_page.statement.text())
     page.context.close()
 
 

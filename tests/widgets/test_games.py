@@ -221,7 +221,7 @@ def test_a_model_without_classes_shows_its_output(load, game):
     whole = values[0] if game == "hiding" else values[-1]
     for at in (0, 2, len(view.token_games.order)):
         view.at = at
-        sentence, step = view.said.text(), view.token_games.step(at)
+        sentence, step = view.statement.text(), view.token_games.step(at)
         shown = [float(number.replace("\u2212", "-")) for number in re.findall("[-\u2212]?[0-9]+[.][0-9]+", sentence)]
         expected = [values[step]] if values[step] == whole and len(shown) == 1 else [values[step], whole]
         assert shown == pytest.approx(expected, rel=5e-3), sentence

@@ -243,7 +243,7 @@ def test_malformed_messages_are_ignored(explain):
         "_inputs",
         "_result",
         "_scores",
-        "_said",
+        "_statements",
     }
     assert view.wait().status == "ready"
     view.close()

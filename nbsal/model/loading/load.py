@@ -22,6 +22,7 @@ from nbsal.model.served.endpoint import Endpoint
 from nbsal.model.subject import Subject
 from nbsal.model.text import tokenize
 from nbsal.support.errors import InputError, LanguageHeadError, ModelError, UnknownName
+from nbsal.support.lazy import transformers
 
 _DTYPES = ("float32", "float64", "bfloat16", "float16")
 
@@ -69,8 +70,6 @@ def load(
     >>> nbsal.load("demo/news").labels
     ['World', 'Sports', 'Business', 'Sci/Tech']
     """
-    import transformers
-
     source = {"model": model, "tokenizer": tokenizer, "lm": lm, "labels": labels, "device": device, "dtype": dtype}
     source |= {"transformer": transformer, "read": read, "similar_to": similar_to, "pooling": pooling}
     name, layer, default_tokenizer, mask = None, None, None, None
@@ -138,8 +137,6 @@ def _parse_dtype(name: str) -> torch.dtype:
 
 def _check_tokenizer(tokenizer: Any) -> Any:
     """The tokenizer, loaded if it is a folder or a hub id."""
-    import transformers
-
     if isinstance(tokenizer, str | Path):
         loaded = None
         with suppress(ModelError), checkpoint.readable(str(tokenizer), "tokenizer"):
@@ -197,9 +194,7 @@ def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
         return lm_head.tied(model)
     if lm is None:
         return None  # a model that predicts tokens decodes with its own, which is built at first use
-    from transformers import PreTrainedModel
-
-    if not isinstance(lm, str | Path | PreTrainedModel):
+    if not isinstance(lm, str | Path | transformers.PreTrainedModel):
         message = f"lm must be a folder, a hub id, a transformers model or 'tied', not {type(lm).__name__}."
         raise InputError(message, argument="lm", value=lm)
     source = str(lm) if isinstance(lm, str | Path) else lm.config.name_or_path or type(lm).__name__
@@ -215,8 +210,6 @@ def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
 
 def _load_lm(source: str) -> Any:
     """A pretrained checkpoint with an LM head."""
-    import transformers
-
     with checkpoint.readable(source, "lm"):
         checkpoint.check(source, "lm")
         config = checkpoint.read_config(source, "lm")
