@@ -1,5 +1,6 @@
 """Dropping, masking and replacing tokens, against one slow forward pass per coalition."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -73,7 +74,7 @@ def test_without_known_positions_tokens_are_masked_in_place(load, monkeypatch, f
     (logits,) = MaskedModel(subject).logits([row], [coalitions(row)])
     check_removed(subject, row, logits)
     monkeypatch.setattr(MaskedModel, "_positions_match", lambda self, row: True)
-    (wrong,) = MaskedModel(subject).logits([row], [coalitions(row)])
+    (wrong,) = MaskedModel(copy.copy(subject)).logits([row], [coalitions(row)])
     assert not torch.allclose(wrong, logits, atol=1e-2)
 
 

@@ -22,6 +22,7 @@ from nbsal.widgets.token_games import (
     TokenGames,
     coalition_count,
     play_games,
+    turning_step,
     units,
 )
 from tests.cases import cases
@@ -77,13 +78,29 @@ def test_the_games_report_progress_and_can_be_cancelled(reviews):
     *_, games = play_games(saliency, MaskedModel(reviews), None, meter)
     assert reported[-1] == total
     forwards, backwards = games.random.outcomes["hiding"][0], games.random.outcomes["revealing"][1]
-    assert forwards.tolist() == backwards[::-1].tolist(), "an order and its reverse share their passes"
+    but_half = [0, 1, 3, 4]  # of an odd number of words there is no half
+    assert forwards[but_half].tolist() == backwards[::-1][but_half].tolist(), "an order and its reverse share passes"
     cancel = threading.Event()
     results = play_games(saliency, MaskedModel(reviews), None, Meter(total, cancel=cancel))
     next(results)
     cancel.set()
     with pytest.raises(nbsal.support.errors.Cancelled):
         next(results)
+
+
+@pytest.mark.parametrize(("labels", "seed"), [(2, 5), (1, 4)])
+def test_where_a_game_turns_is_known_to_the_word_however_few_the_steps(reviews, load, labels, seed):
+    """As for a long text, whose steps are of several words, and in Workbench even more."""
+    explain = nbsal.Explainer(reviews if labels == 2 else load("bert", num_labels=1), "random", seed=seed)
+    saliency = explain(" ".join([LONG] * 3))
+
+    def turns(most_steps):
+        games = next(play_games(saliency, MaskedModel(explain.subject), None, Meter(None), most_steps))
+        steps = {game: turning_step(game, games.outcomes[game]) for game in GAMES}
+        return len(games.steps), {game: step and games.steps[step - 1 : step + 1] for game, step in steps.items()}
+
+    (many, exact), (few, found) = turns(100), turns(8)
+    assert few < many and found == exact and all(last - first == 1 for first, last in exact.values())
 
 
 @pytest.mark.parametrize(

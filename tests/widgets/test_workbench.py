@@ -8,6 +8,7 @@ import pytest
 from PIL import Image, ImageColor
 
 import nbsal
+from nbsal.evaluation.results import GAMES
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench
 from nbsal.widgets.games import GamePart
@@ -31,7 +32,11 @@ def view(explain):
 def test_its_panels_equal_the_four_views(view, explain):
     assert view._scores == Highlight(explain, text=TEXT).wait()._scores
     assert view._layers["scores"] == Layers(explain, text=TEXT).wait()._scores
-    assert view._game == Games(explain, text=TEXT).wait()._game
+    games = Games(explain, text=TEXT).wait()._game
+    for view.game in GAMES:
+        game = view.wait()._game
+        per_game = ("lines", "findings", "outcomes", "said")
+        assert game == games | {name: {view.game: games[name][view.game]} for name in per_game}
     view.panels, view.head, view.method = ["heads"], [2, 1], "mask-lrp"
     alone = Heads(explain, text=TEXT, head=[2, 1]).wait()
     view.wait()
