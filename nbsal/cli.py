@@ -25,6 +25,7 @@ from nbsal.commands.shared import UNITS, add_hops, add_max_new_tokens, parse_tar
 from nbsal.render import html
 from nbsal.render.scores import score_texts
 from nbsal.support.errors import FileError, InputError, MissingExtra, NbsalError, file_error
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import file_errors
 
 MOST_SOURCES = 3  # of a kind, documents or messages, that are printed
@@ -226,8 +227,6 @@ def _answer(options: argparse.Namespace) -> int:
 
 def _print_sources(answer: "nbsal.Answer", rows: str) -> None:
     """The best sources of the reply, documents before messages; or the best source of each of its parts."""
-    import pandas
-
     print("sources (share of the score):")
     if rows == "reply":
         table = answer.sources(k=len(answer.units), rows=rows)

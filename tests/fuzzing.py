@@ -96,7 +96,7 @@ def public(module_name: str) -> Iterator[tuple[str, Any]]:
     """The public functions and classes of a module."""
     module = import_module(module_name)
     package = hasattr(module, "__path__")
-    for name in sorted({*vars(module), *getattr(module, "_NAMES", ())}):
+    for name in sorted({*vars(module), *dir(module)}):
         value = None if name.startswith("_") else getattr(module, name)
         home = getattr(value, "__module__", "")
         if callable(value) and (home.startswith("nbsal.") if package else home == module_name):

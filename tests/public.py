@@ -26,7 +26,7 @@ def public() -> dict[str, Any]:
     members = {}
     for place in (*PACKAGES, *MODULES):
         room = module(place)
-        for name in {*dir(room), *getattr(room, "_NAMES", ())}:
+        for name in dir(room):
             member = getattr(room, name)
             documented = name[0] != "_" and (inspect.isclass(member) or inspect.isfunction(member))
             if documented and (

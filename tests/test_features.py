@@ -20,12 +20,14 @@ def test_every_probe_has_a_stored_answer(tool):
     assert tool == "nbsal" or {answers[key]["answer"] for key in page.BETTER[tool][0]} <= {"yes", "partly"}
 
 
+SLOW = {"live"}  # reads all of Unicode; tests/live writes such pages
+
+
 @pytest.mark.parametrize("tool", ["nbsal", "captum"])
 def test_the_answers_are_those_of_the_installed_version(tool):
-    stored = page.load()[tool]["answers"]
-    assert {key: registry.run_probe(probe).answer for key, probe in registry.probes(tool).items()} == {
-        key: answer["answer"] for key, answer in stored.items()
-    }
+    stored = {key: answer["answer"] for key, answer in page.load()[tool]["answers"].items() if key not in SLOW}
+    probes = {key: probe for key, probe in registry.probes(tool).items() if key not in SLOW}
+    assert {key: registry.run_probe(probe).answer for key, probe in probes.items()} == stored
 
 
 def test_the_page_is_up_to_date():

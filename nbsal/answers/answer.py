@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.answers import answer_file, tables
 from nbsal.answers.carried import Carried
@@ -29,15 +28,13 @@ from nbsal.model.loading.saved_files import check_format, read_json, write_json
 from nbsal.model.loading.saved_files import reading as reading_file
 from nbsal.model.target import Target
 from nbsal.render.headline import percent, plain
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, plural
 
-if TYPE_CHECKING:
-    import pandas
-
 SUMMED = "scores of the reply's tokens, added up; the view Answers explains the whole reply as one target"
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

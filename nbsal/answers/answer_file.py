@@ -1,21 +1,17 @@
 """What the file of a saved answer holds: everything but the model."""
 
 from collections.abc import Sequence
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import numpy as np
 
 from nbsal.answers.evidence import Evidence, hides
-from nbsal.answers.hops import Followed, check_hops
-from nbsal.answers.reading import Prompt, Reading, TokenStatistics, Unit
-from nbsal.answers.sources import Source
-from nbsal.model.loading.saved_files import numbers
+from nbsal.answers.hops import Followed
+from nbsal.answers.reading import Reading, TokenStatistics, Unit
+from nbsal.model.loading.plain_values import from_plain, numbers, to_plain
 from nbsal.model.text.tokens import Row
 
 FORMAT = 1
-_PROMPT = ("text", "ids", "tokens", "spans", "owners", "places", "special", "placement", "source_size")
-_REPLY = ("reply_ids", "reply", "reply_spans", "reply_tokens", "reply_special")
 _STATISTICS = ("logprob", "rank", "entropy", "drawn")
 _PLAIN = {"method": str, "number": str, "linear": bool, "provenance": dict}
 _RIVALS = tuple[tuple[tuple[str, float], ...], ...]
@@ -24,69 +20,49 @@ _RIVALS = tuple[tuple[tuple[str, float], ...], ...]
 def plain(answer: Any) -> dict[str, Any]:
     """What a file holds."""
     prompt, statistics = answer.reading.prompt, answer.statistics
-    arrays = {name: getattr(statistics, name) for name in _STATISTICS}
     return {
-        "prompt": {name: getattr(prompt, name) for name in _PROMPT},
-        "sources": [vars(source) for source in prompt.sources],
-        "reply": {name: getattr(answer.reading, name) for name in _REPLY},
+        "prompt": to_plain(prompt, ("sources", "origin")),
+        "sources": to_plain(prompt.sources),
+        "reply": to_plain(answer.reading, ("prompt",)),
         "scores": answer.scores.tolist(),
-        "statistics": {name: None if array is None else array.tolist() for name, array in arrays.items()},
+        "statistics": to_plain(statistics, ("rivals",)),
         "rivals": statistics.rivals,
-        "units": [vars(unit) for unit in answer.units],
-        "evidence": _plain_arrays(answer.evidence),
-        "followed": _plain_arrays(answer.followed),
-        "method": answer.method,
-        "number": answer.number,
-        "linear": answer.linear,
-        "provenance": answer.provenance,
+        **{name: to_plain(getattr(answer, name)) for name in ("units", "evidence", "followed", *_PLAIN)},
     }
 
 
 def restored(content: dict[str, Any]) -> dict[str, Any]:
     """The fields of an answer from a file; ValueError if they do not fit each other."""
-    sources = tuple(_part(Source, source) for source in content["sources"])
-    prompt = _part(Prompt, content["prompt"], sources=sources)
-    reading = _part(Reading, content["reply"], prompt=prompt)
-    units = tuple(_part(Unit, unit) for unit in content["units"])
+    prompt = content["prompt"] | {"sources": content["sources"]}
+    reading, units = (
+        from_plain(Reading, content["reply"] | {"prompt": prompt}),
+        from_plain(tuple[Unit, ...], content["units"]),
+    )
     _check_reading(reading, units)
     size = len(reading.reply_ids)
     statistics = {name: _statistic(name, content["statistics"][name], size) for name in _STATISTICS}
-    rivals = _of_type(content["rivals"], _RIVALS)
+    rivals = from_plain(_RIVALS, content["rivals"])
     scores = numbers(content["scores"], np.float64)
     if scores.shape != (size, len(reading.row)) or len(rivals) != size:
         raise ValueError("the numbers of scores and tokens differ")
+    evidence, followed = content.get("evidence"), content.get("followed")  # which older files lack
     return {
         "reading": reading,
         "scores": scores,
         "statistics": TokenStatistics(**statistics, rivals=rivals),
         "units": units,
-        "evidence": _evidence(content.get("evidence"), reading),
-        "followed": _followed(content.get("followed"), scores.shape, size),
-        **{name: _of_type(content[name], kind) for name, kind in _PLAIN.items()},
+        "evidence": None if evidence is None else _evidence(evidence, reading),
+        "followed": None if followed is None else _followed(followed, scores.shape, size),
+        **{name: from_plain(kind, content[name]) for name, kind in _PLAIN.items()},
     }
 
 
-def _plain_arrays(part: Evidence | Followed | None) -> dict[str, Any] | None:
-    if part is None:
-        return None
-    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(part).items()}
-
-
-def _evidence(stored: Any, reading: Reading) -> Evidence | None:
-    """What was measured, which older files lack; ValueError if it does not fit the reply."""
-    if stored is None:
-        return None
-    arrays = {name: numbers(stored[name], np.float64) for name in ("logprob", "nothing", "without")}
-    evidence = Evidence(
-        _of_type(stored["places"], tuple[tuple[int | None, ...], ...]),
-        _of_type(stored["documents"], tuple[int, ...]),
-        **arrays,
-        instead=_of_type(stored["instead"], tuple[tuple[str, ...], ...]),
-        way=_of_type(stored["way"], str),
-    )
+def _evidence(stored: Any, reading: Reading) -> Evidence:
+    """What was measured; ValueError if it does not fit the reply."""
+    evidence: Evidence = from_plain(Evidence, stored)
     sentences, count, size = reading.units("sentence"), len(evidence.places), len(reading.reply_ids)
-    shapes = [array.shape for array in arrays.values()]
-    named = all(len(place) == 2 and hides(sentences, place).any() for place in evidence.places)
+    shapes = [array.shape for array in (evidence.logprob, evidence.nothing, evidence.without)]
+    named = all(hides(sentences, place).any() for place in evidence.places)
     fits = {len(row) for row in evidence.instead} == {size} and len(evidence.instead) == count
     named &= all(0 <= row < count for row in evidence.documents)
     if shapes != [(size,), (size,), (count, size)] or not fits or not named:
@@ -94,28 +70,21 @@ def _evidence(stored: Any, reading: Reading) -> Evidence | None:
     return evidence
 
 
-def _followed(stored: Any, shape: tuple[int, ...], size: int) -> Followed | None:
-    """The scores through the reply, if they were followed; ValueError if they do not fit the others."""
-    if stored is None:
-        return None
-    arrays = {name: numbers(stored[name], np.float64) for name in ("scores", "arrived", "carried")}
-    times = len(arrays["arrived"])
-    if [array.shape for array in arrays.values()] != [shape, (times, size), (times, size, size)] or not times:
+def _followed(stored: Any, shape: tuple[int, ...], size: int) -> Followed:
+    """The scores through the reply; ValueError if they do not fit the others."""
+    followed: Followed = from_plain(Followed, stored)
+    times = len(followed.arrived)
+    shapes = [array.shape for array in (followed.scores, followed.arrived, followed.carried)]
+    if shapes != [shape, (times, size), (times, size, size)] or not times or followed.hops in (0, -1):
         raise ValueError("the followed scores and the reply do not match")
-    return Followed(check_hops(stored["hops"]), **arrays)
-
-
-def _part(kind: Any, stored: dict[str, Any], **others: Any) -> Any:
-    """A dataclass from its fields in a file and from others; ValueError if a field has another type."""
-    hints = get_type_hints(kind)
-    return kind(**others, **{name: _of_type(value, hints[name]) for name, value in stored.items()})
+    return followed
 
 
 def _statistic(name: str, values: Any, size: int) -> Any:
     """The numbers of all tokens of a reply, which may be infinite; a given reply was not `drawn`."""
     if values is None and name == "drawn":
         return None
-    if len(_of_type(values, tuple[float, ...])) != size:
+    if len(from_plain(tuple[float, ...], values)) != size:
         raise ValueError("the numbers of statistics and tokens differ")
     return np.array(values, np.int64 if name == "rank" else np.float64)
 
@@ -123,7 +92,7 @@ def _statistic(name: str, values: Any, size: int) -> Any:
 def _check_reading(reading: Reading, units: Sequence[Unit]) -> None:
     """Refuse indices of tokens, sources and characters that are not there."""
     prompt, row = reading.prompt, reading.row
-    Row.from_dict({name: getattr(row, name) for name in Row.__dataclass_fields__})
+    Row.from_dict(to_plain(row))
     numbered = range(len(prompt.sources))
     texts = {number: source.text for number, source in enumerate(prompt.sources)} | {-1: ""}
     valid = len(prompt.owners) == len(prompt.places) == len(prompt.ids) >= prompt.source_size >= 0
@@ -133,23 +102,3 @@ def _check_reading(reading: Reading, units: Sequence[Unit]) -> None:
     located = zip(prompt.owners, prompt.places, strict=False)
     if not valid or not all(0 <= place[0] <= place[1] <= len(texts[owner]) for owner, place in located if place):
         raise ValueError("tokens, units and sources do not match")
-
-
-def _of_type(value: Any, hint: Any) -> Any:
-    """A value from a file, with lists as tuples, if it is of that type to its last entry.
-
-    >>> _of_type([1, 2], tuple[int, ...])
-    (1, 2)
-    >>> _of_type([1, None], tuple[int, ...])
-    Traceback (most recent call last):
-    ValueError: None is not of the type int
-    """
-    origin, parts = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        return None if value is None else _of_type(value, parts[0])
-    if origin is tuple and isinstance(value, list):
-        kinds = parts[:1] * len(value) if parts[-1] is Ellipsis else parts
-        return tuple(_of_type(entry, kind) for entry, kind in zip(value, kinds, strict=True))
-    if type(value) is not (origin or hint) and not (hint is float and type(value) is int):
-        raise ValueError(f"{value!r:.40} is not of the type {getattr(hint, '__name__', hint)}")
-    return value

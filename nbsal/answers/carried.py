@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.answers.evidence import spaced_words
 from nbsal.answers.hops import Followed
 from nbsal.answers.reading import Reading
+from nbsal.support.arrays import Floats
 
 SHOWN = 4  # words of a hop
 LEAST = 0.02  # share from which a word is shown
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

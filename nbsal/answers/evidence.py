@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.answers.lazy import Hiding
 from nbsal.answers.reading import BEST, Reading, Unit
 from nbsal.methods.lazy import tokenize
+from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import ModelError
 from nbsal.support.progress import Meter
 
@@ -16,8 +16,7 @@ LEAST = 0.1  # fall of a log-probability from which a source matters
 NEAR = 0.5  # share of the largest fall from which another one counts too
 SENTENCES = 32  # most sentences that are left out one by one, where there are no documents
 JOINTS = ":.,-/'’&"  # between words without a space: "9:05", "well-known"
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+Mask = Flags
 Place = tuple[int, int | None]  # a source, and the number of a sentence of it, or None for all of it
 
 

@@ -6,18 +6,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.answers.carried import Carried, Through
 from nbsal.answers.evidence import LEAST, NEAR, Evidence, Place, carriers, hides, opened, spaced_words
 from nbsal.answers.reading import Reading
 from nbsal.answers.sources import Source
+from nbsal.support.arrays import Floats
 
 HALVED = float(np.log(2))  # fall from which a part depends on a source: at most half as likely without it
 ALSO = 2  # further sources that a sentence names
 QUOTED = 48  # characters of a sentence that is named
 _NUMBER = re.compile(r" #\d+$")  # behind the name of a token that has the text of another one
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

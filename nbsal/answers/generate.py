@@ -82,10 +82,7 @@ def _run_generate(
     def run() -> Any:
         devices = [subject.device] if subject.device.type == "cuda" else []
         with (
-            batching.memory_errors(),
-            torch.inference_mode(False),
-            torch.no_grad(),
-            architecture.eval_mode(subject.model),
+            architecture.forward_mode(subject.model, gradients=False),
             torch.random.fork_rng(devices=devices, enabled=seed is not None),
             architecture.precision_errors(subject.model),
         ):

@@ -21,14 +21,14 @@ from nbsal.model.served.server import Query, Score
 from nbsal.model.subject import Subject
 from nbsal.model.target import AGREEMENT, DIVERGENCE, divergence, log_odds, number_of
 from nbsal.model.text.tokens import Span
+from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.progress import Meter
 
 if TYPE_CHECKING:
     from nbsal.model.running.text_cache import TextCache
 
-Subsets = NDArray[np.bool_]  # [subset, unit], true where a unit stays
-Floats = NDArray[np.float64]
+Subsets = Flags  # [subset, unit], true where a unit stays
 Places = NDArray[np.int64]
 TOLERANCE = 1e-4  # of a number, between tokens that are left out and tokens that nobody attends to
 EXACT = 1e-5  # of a number, between a subset read as a whole and after what it shares with the text
@@ -283,7 +283,7 @@ class Hiding:
         reads = self._decoder_reads() if encoded else np.arange(len(prompt), len(ids)) - 1
         return _Input(ids, np.ones_like(ids), reads)
 
-    def _removed(self, stays: NDArray[np.bool_], drops: bool) -> _Input:
+    def _removed(self, stays: Flags, drops: bool) -> _Input:
         """Some positions visible; the first one always is, since something must be read before the reply."""
         stays, ids = stays.copy(), np.array(self.reading.row.ids)
         if size := self.reading.prompt.source_size:

@@ -9,17 +9,16 @@ from itertools import count
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.answers.running import Running
 from nbsal.model.target import Target
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.validation import whole_number
 
 ALL: Literal["all"] = "all"
 NEGLIGIBLE = 1e-9  # share in the reply at which "all" hops end
 Count = int | Literal["all"]
-Floats = NDArray[np.float64]
 
 
 def check_hops(hops: Any) -> Count:

@@ -3,22 +3,19 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.answers.lazy import Hiding
 from nbsal.explain.saliency import check_axes
+from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import Axes, pandas, pyplot
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import as_list, plural, positive_number, seed_number
 
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
 BAND = (2.5, 97.5)  # percentiles of the random orders
 
 
@@ -37,7 +34,7 @@ class Judgement:
     k: tuple[int, ...]
     hidden: Floats
     random: Floats
-    subsets: NDArray[np.bool_]
+    subsets: Flags
     values: Floats
     scores: Floats
     tokens: tuple[int, ...]
@@ -72,8 +69,6 @@ class Judgement:
     @property
     def rank_correlation(self) -> float:
         """How alike scores and model rank random subsets: from -1 to 1 (the linear datamodeling score)."""
-        import pandas
-
         predicted = self.subsets.astype(float) @ self.scores[list(self.tokens)].sum(0)
         actual = self.values[:, list(self.tokens)].sum(1)
         if np.ptp(predicted) == 0 or np.ptp(actual) == 0:
@@ -82,8 +77,6 @@ class Judgement:
 
     def frame(self) -> "pandas.DataFrame":
         """The drops of the best units, of the whole curve and of random orders, and the rank correlation."""
-        import pandas
-
         curve, steps = self.curve, len(self.curve) - 1
         rows = [(f"without the best {k}", curve[0] - curve[k]) for k in self.k if k <= steps]
         low, high = np.percentile(self.random_drops, BAND)
@@ -96,8 +89,6 @@ class Judgement:
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """The hiding curve above the band of random orders."""
-        from matplotlib import pyplot
-
         check_axes(ax)
         if ax is None:
             _, ax = pyplot.subplots(figsize=(6.4, 3), layout="constrained")
@@ -151,7 +142,7 @@ def judge(
     return Judgement(method, tokens_of, steps, curves[0], curves[1:], drawn, values[-subsets:], scores, tokens)
 
 
-def _steps(order: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _steps(order: NDArray[np.int64]) -> Flags:
     """Which units stay after each step of an order, [step, unit]."""
     stays = np.ones((len(order) + 1, len(order)), dtype=bool)
     for step, unit in enumerate(order):

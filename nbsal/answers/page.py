@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.answers import findings, sentences
 from nbsal.answers.findings import Finding, SourceName
@@ -14,8 +13,8 @@ from nbsal.render import html, text_lines
 from nbsal.render.headline import Phrase, percent, plain
 from nbsal.render.html import ScoredSpan
 from nbsal.render.text_lines import ScoredText
+from nbsal.support.arrays import Floats
 
-Floats = NDArray[np.float64]
 CARD = "border:1px solid rgba(128,128,128,.4);border-radius:8px;padding:4px 12px;margin:6px 0"
 REPLY = "background-color:rgba(128,128,128,.1);border-radius:8px;padding:6px 14px;margin:6px 0;font-size:115%"
 CHOSEN = "border-bottom:2px solid currentColor;font-weight:bold"

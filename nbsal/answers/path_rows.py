@@ -6,9 +6,7 @@ token, the path to the text that ends there.
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nbsal.answers.running import Running
@@ -20,10 +18,10 @@ from nbsal.model.target import Target
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.passes import reply_trace, trace
 from nbsal.passes.trace import Trace
+from nbsal.support.arrays import Floats
 from nbsal.support.progress import Meter
 
 CELLS = 2**27  # entries of the features of all tokens, of methods that sum them before they make scores of them
-Floats = NDArray[np.float64]
 Add = Callable[[Floats, Sequence[float], Sequence[int]], None]
 
 
@@ -126,5 +124,5 @@ class _AlongPaths:
     def _logits(self, states: Tensor) -> Tensor:
         """The logits with other states in the layer."""
         subject = self.upper.trace.subject
-        with torch.inference_mode(False), torch.no_grad(), architecture.eval_mode(subject.model):
+        with architecture.forward_mode(subject.model, gradients=False):
             return run_model(subject, self.upper.inputs, (self.upper.layer, states))[0]

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.answers.findings import Facts, Finding, part_text
 from nbsal.answers.reading import Reading
 from nbsal.answers.sentences import matrix_finding
+from nbsal.support.arrays import Floats
 
 LONG = 40  # words from which the matrix has sentences instead of phrases
 SHORT_WORD = 3  # characters
 PHRASE = 6  # words at most
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

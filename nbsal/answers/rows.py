@@ -18,10 +18,10 @@ from nbsal.model.target import Decision
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.passes import reply_trace, trace
 from nbsal.passes.trace import Trace
+from nbsal.support.arrays import Floats
 from nbsal.support.progress import Meter
 
 BATCH = 16  # texts that are explained together where each token needs a text of its own
-Floats = NDArray[np.float64]
 Group = Mapping[str, Running]  # of one model and number, which can share a pass
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.answers.lazy import Hiding, prompts
 from nbsal.answers.reading import Reading, Unit
@@ -13,6 +12,7 @@ from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.methods.lazy import Method, Perturbation, Subject, reply_trace, targets
 from nbsal.model.target import DIVERGENCE, Target
 from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.validation import checked
 
@@ -23,28 +23,20 @@ if TYPE_CHECKING:
 SHARED = 16  # tokens of a long reply that share a forward pass
 # Entries of a provenance that are about one target, at one layer.
 OF_ONE_TARGET = ("change", "gap", "points", "positions", "absorbed")
-Floats = NDArray[np.float64]
 
 
 class Explains(Protocol):
-    """What is needed of an explainer, whose own file names Answer and cannot be imported here."""
+    """What is needed of an `Explainer`, whose own file names Answer and cannot be imported here."""
 
     subject: Subject
     method: Method
 
     @property
-    def method_subject(self) -> Subject:
-        """The subject that the method runs."""
-
+    def method_subject(self) -> Subject: ...
     @property
-    def provenance(self) -> dict[str, Any]:
-        """Model, method, settings, precision, versions."""
-
-    def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
-        """Explain a batch of encoded texts."""
-
-    def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency:
-        """Explain one encoded text at every layer."""
+    def provenance(self) -> dict[str, Any]: ...
+    def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]: ...
+    def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency: ...
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from nbsal.answers.evidence import LEAST
 from nbsal.answers.findings import HALVED, Finding, SourceName
-from nbsal.render.headline import Phrase, percent
+from nbsal.render.headline import Phrase, percent, phrases
 
 NUMBERS = "No One Two Three Four Five Six Seven Eight Nine Ten".split()
 FINE = 0.095  # log-probability below which a second digit is shown
@@ -25,44 +25,37 @@ def headline(finding: Finding) -> list[Phrase]:
     lead = _lead(finding)
     if not finding.checked:
         best = finding.proposed
-        highest: list[Phrase] = [("text", "none above 0")] if best is None else _named(best.name)
-        start = [*lead, ("text", ": highest score ")] if finding.part else [("text", "Highest score: ")]
-        return [*start, *highest, ("text", " (not checked)."), *_through(finding)]
-    decisive = finding.decisive
+        highest = "none above 0" if best is None else _named(best.name)
+        start = phrases(lead, ": highest score ") if finding.part else phrases("Highest score: ")
+        return phrases(start, highest, " (not checked).", _through(finding))
+    decisive, nothing = finding.decisive, change_text(finding, finding.nothing or 0.0)
     if decisive is not None:
         verb = "depends" if finding.fall(decisive) >= HALVED else "depends a little"
-        numbers = change_text(finding, decisive.without)
         others = "".join(f"; without {_text(c.name)} {log_text(c.without)}" for c in finding.also)
-        lead = [*lead, ("text", f" {verb} on "), *_named(decisive.name), ("text", ": without it ")]
+        numbers = f"{change_text(finding, decisive.without)}{others}"
         instead = finding.rival or decisive.instead
         prefers = decisive.without < 0 if finding.rival else bool(instead)
-        if prefers:
-            lead += [("text", "the model would write “"), ("against", instead), ("text", f"” ({numbers}{others}). ")]
-        else:
-            lead += [("text", f"{numbers}{others}. ")]
+        would = phrases("the model would write “", ("against", instead), f"” ({numbers}). ")
+        reason = phrases(f" {verb} on ", _named(decisive.name), ": without it ", would if prefers else f"{numbers}. ")
     elif finding.together:
         alone = max((c for c in finding.candidates if c.is_document), key=finding.fall)
-        numbers = change_text(finding, finding.nothing or 0.0)
-        words = f": without all of them {numbers}, without {_text(alone.name)} alone {log_text(alone.without)}. "
-        lead += [("text", " depends on "), ("for", "the documents together"), ("text", words)]
+        words = f": without all of them {nothing}, without {_text(alone.name)} alone {log_text(alone.without)}. "
+        reason = phrases(" depends on ", ("for", "the documents together"), words)
     elif finding.has_documents and not finding.rival and abs(finding.change) < LEAST:
         moved = percent(abs(float(np.expm1(-finding.change))), 0)
-        lead += [("text", f" comes from the model itself: without any document it changes by {moved}. ")]
+        reason = phrases(f" comes from the model itself: without any document it changes by {moved}. ")
     else:
         sources = "documents" if finding.has_documents else "sources"
-        numbers = change_text(finding, finding.nothing or 0.0)
-        lead += [("text", f" hardly depends on the {sources}: without them {numbers}. ")]
-    return [*lead, *_agreement(finding), *_through(finding)]
+        reason = phrases(f" hardly depends on the {sources}: without them {nothing}. ")
+    return phrases(lead, reason, _agreement(finding), _through(finding))
 
 
-def _agreement(finding: Finding) -> list[Phrase]:
+def _agreement(finding: Finding) -> str:
     """Whether the scores say the same."""
     if finding.agrees:
-        return [("text", "The scores agree.")]
-    start = f"▲ The scores of {finding.method} "
-    if finding.proposed is None:
-        return [("text", f"{start}name no source.")]
-    return [("text", f"{start}say {_text(finding.proposed.name)}.")]
+        return "The scores agree."
+    says = "name no source" if finding.proposed is None else f"say {_text(finding.proposed.name)}"
+    return f"▲ The scores of {finding.method} {says}."
 
 
 def _through(finding: Finding) -> list[Phrase]:
@@ -73,7 +66,7 @@ def _through(finding: Finding) -> list[Phrase]:
         return []
     start = f" {percent(through.share, 0)} of the scores come through earlier words of the reply, mostly “"
     end = f"”; of the documents, {through.document} gains most." if through.document else "”."
-    return [("text", start), ("for", words[0].text), ("text", end)]
+    return phrases(start, ("for", words[0].text), end)
 
 
 def carriers_text(finding: Finding) -> str:
@@ -156,20 +149,15 @@ def source_sentence(
     'Without document 1, “Oslo” falls most: log-probability −0.1 → −14.4.'
     """
     if values is None:
-        return [("class", name.label), ("text", ": what depends on it is not checked.")]
+        return phrases(("class", name.label), ": what depends on it is not checked.")
     falls = [before - after for before, after in values]
     best = int(np.argmax(falls)) if falls else 0
+    without = phrases("Without ", ("class", name.sentence))
     if not falls or falls[best] < LEAST:
-        return [("text", "Without "), ("class", name.sentence), ("text", " no word of the reply is less likely.")]
+        return phrases(without, " no word of the reply is less likely.")
     before, after = values[best]
     numbers = f"log-probability {log_text(before)} → {log_text(after)}."
-    return [
-        ("text", "Without "),
-        ("class", name.sentence),
-        ("text", ", “"),
-        ("for", parts[best]),
-        ("text", f"” falls most: {numbers}"),
-    ]
+    return phrases(without, ", “", ("for", parts[best]), f"” falls most: {numbers}")
 
 
 def log_text(value: float) -> str:
@@ -203,18 +191,14 @@ def _measure(finding: Finding) -> str:
 def _lead(finding: Finding) -> list[Phrase]:
     if not finding.part:
         return [("class", "The reply")]
-    rival: list[Phrase] = []
-    if finding.rival:
-        rival = [("text", " rather than “"), ("against", finding.rival), ("text", "”")]
-    return [("text", "“"), ("class", finding.part), ("text", "”"), *rival]
+    rival = phrases(" rather than “", ("against", finding.rival), "”") if finding.rival else []
+    return phrases("“", ("class", finding.part), "”", rival)
 
 
 def _named(name: SourceName) -> list[Phrase]:
     if name.quote:
-        return [("text", "“"), ("for", name.quote), ("text", f"” in {name.sentence}")]
-    if not name.title:
-        return [("for", name.sentence)]
-    return [("text", f"{name.sentence}, "), ("for", name.title)]
+        return phrases("“", ("for", name.quote), f"” in {name.sentence}")
+    return phrases(f"{name.sentence}, ", ("for", name.title)) if name.title else [("for", name.sentence)]
 
 
 def _text(name: SourceName) -> str:

@@ -5,7 +5,6 @@ from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.answers.reading import Prompt, Reading, TokenStatistics
 from nbsal.answers.reading import words as split_words
@@ -17,10 +16,10 @@ from nbsal.model.served.server import Query, Score, Server
 from nbsal.model.subject import Subject
 from nbsal.model.target import AGREEMENT, DIVERGENCE
 from nbsal.model.text.tokenize import token_name
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.progress import Meter
 
-Floats = NDArray[np.float64]
 SETTINGS = ("do_sample", "max_new_tokens", "temperature", "top_p", "stop_strings")  # of `generate`, that servers know
 ROOM = 16  # tokens that a reply may be longer when it is written again
 RIVALS = 5  # other tokens that are listed for each token of a reply

@@ -10,6 +10,7 @@ from typing import Any, Self
 from nbsal.answers.hops import check_hops
 from nbsal.model.target import NUMBERS
 from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.lazy import transformers
 from nbsal.support.progress import Progress
 from nbsal.support.validation import checked, positive_number, seed_number
 
@@ -68,9 +69,7 @@ def split_settings(
     settings: Mapping[str, Any], tokenizer: Any, template: str | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The settings of `model.generate` with the defaults, and those of the chat template; unknown ones are refused."""
-    from transformers import GenerationConfig
-
-    valid = {name for name in vars(GenerationConfig()) if not name.startswith("_")}
+    valid = {name for name in vars(transformers.GenerationConfig()) if not name.startswith("_")}
     variables = template_variables(tokenizer, template) - valid if settings.keys() - valid else set[str]()
     for name, value in settings.items():
         if name not in valid | variables:

@@ -1,7 +1,7 @@
 """How likely a model finds each token of a reply, and what each of its layers would say (logit lens)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 from nbsal.answers import served
 from nbsal.answers.hiding import logits_at
 from nbsal.answers.reading import Reading, TokenStatistics
+from nbsal.answers.served import RIVALS
 from nbsal.model import sides
 from nbsal.model.lm_head import LMHead
 from nbsal.model.running import architecture, batching, restore
@@ -19,12 +20,9 @@ from nbsal.model.target import AGREEMENT
 from nbsal.model.text.tokenize import token_name
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.errors import ModelError, UnknownName
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import positive_number, whole_number
 
-if TYPE_CHECKING:
-    import pandas
-
-RIVALS = 5  # other tokens that are listed for each token of a reply
 VOCABULARY = 8192  # tokens whose logits are in memory at once
 
 
@@ -73,8 +71,6 @@ def lens(subject: Subject, reading: Reading, layers: Sequence[int] | None, k: in
 
     The layers are those that write the reply: of an encoder-decoder, the decoder's.
     """
-    import pandas
-
     k = positive_number(k, "k")
     chosen = _checked_layers(subject, layers)
     head = subject.lm_head
@@ -92,8 +88,6 @@ def lens(subject: Subject, reading: Reading, layers: Sequence[int] | None, k: in
 
 def speaks(subject: Subject, reading: Reading, layer: int, token: int, tau: int) -> "pandas.DataFrame":
     """The `tau` likeliest tokens of the prompt at the position that writes a token, as a layer's LM head reads it."""
-    import pandas
-
     tau = positive_number(tau, "tau")
     (layer,) = _checked_layers(subject, [layer])
     encoded = Encoded([reading.row], subject.text_encoder.pad_id)

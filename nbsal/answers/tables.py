@@ -1,26 +1,21 @@
 """An answer as data frames: its tokens, scores of parts of the reply by sources, and the best sources of each part."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.answers.hops import ALL, Count, follow_answer
 from nbsal.answers.reading import TEMPLATE, unit_sums
+from nbsal.support.arrays import Floats
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import positive_number
 
-if TYPE_CHECKING:
-    import pandas
-
 EARLIER = "reply so far"
-Floats = NDArray[np.float64]
 
 
 def tokens(answer: Any) -> "pandas.DataFrame":
     """See `Answer.tokens`."""
-    import pandas
-
     statistics, (starts, ends) = answer.statistics, zip(*answer.reading.reply_spans, strict=True)
     return pandas.DataFrame(
         {
@@ -40,8 +35,6 @@ def tokens(answer: Any) -> "pandas.DataFrame":
 
 def matrix(answer: Any, rows: str, columns: Any, earlier: bool, hops: Count | None) -> "pandas.DataFrame":
     """See `Answer.matrix`."""
-    import pandas
-
     parts, units, start = answer.reading.reply_units(rows), answer.reading.units(columns), answer.reading.start
     summed = _part_scores(answer, [part.tokens for part in parts], hops)
     names = [unit.text if columns not in ("document", "message") else unit.name for unit in units]
@@ -59,8 +52,6 @@ def matrix(answer: Any, rows: str, columns: Any, earlier: bool, hops: Count | No
 
 def sources(answer: Any, k: int, rows: str, hops: Count | None) -> "pandas.DataFrame":
     """See `Answer.sources`."""
-    import pandas
-
     k = positive_number(k, "k")
     parts = answer.reading.reply_units(rows)
     summed = unit_sums(_part_scores(answer, [part.tokens for part in parts], hops), answer.units)

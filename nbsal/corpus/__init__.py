@@ -9,25 +9,17 @@
 (Corpus(3 texts, 1 failed, gradcam), 'negative')
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nbsal.corpus.dataset import Corpus as Corpus
 from nbsal.corpus.dataset import open_corpus as open_corpus
 from nbsal.corpus.replies import Replies as Replies
 from nbsal.corpus.replies import open_replies as open_replies
-from nbsal.support.lazy import resolve as _resolve
+from nbsal.support.lazy import exports as _exports
 
 if TYPE_CHECKING:
     from nbsal.corpus.reply_run import explain_replies as explain_replies
     from nbsal.corpus.run import explain as explain
 
 open = open_corpus  # noqa: A001 - read as nbsal.corpus.open
-_NAMES = {"explain": "run", "explain_replies": "reply_run"}
-
-
-def __getattr__(name: str) -> Any:
-    return _resolve(__name__, _NAMES, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES})
+__getattr__, __dir__ = _exports(globals(), {"explain": "run", "explain_replies": "reply_run"})

@@ -19,6 +19,7 @@ from nbsal.evaluation import clouds
 from nbsal.explain.saliency import Saliencies, Saliency
 from nbsal.methods.lazy import Subject
 from nbsal.support.errors import UnknownName
+from nbsal.support.lazy import pyarrow
 from nbsal.support.validation import checked
 
 
@@ -54,8 +55,6 @@ class Corpus(Stored, Sequence[Saliency]):
     @reads_shards
     def table(self, columns: Sequence[str]) -> Any:
         """Some columns of the explained texts as a `pyarrow.Table`; no other column is decoded."""
-        import pyarrow
-
         self._require_shards()
         return pyarrow.concat_tables(self._explained_table(shard, columns) for shard in self.shards)
 

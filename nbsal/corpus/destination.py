@@ -8,6 +8,7 @@ from typing import Any
 from nbsal.corpus.manifest import Manifest
 from nbsal.corpus.storage import LOCK, TEMPORARY, Storage
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import fsspec
 from nbsal.support.validation import file_path
 
 
@@ -39,8 +40,6 @@ def open_destination(out: str | os.PathLike[str], source: Any) -> Storage:
 
 def _overlap(storage: Storage, source: str) -> bool:
     """Whether the source is in the folder, is the folder, or is a folder around it."""
-    import fsspec
-
     try:
         files, path = fsspec.core.url_to_fs(source)
     except (ImportError, ValueError):  # opening the source will say what is wrong

@@ -7,6 +7,8 @@ import uuid
 from dataclasses import asdict, dataclass
 from typing import Self
 
+from nbsal.support.lazy import psutil
+
 RUNNING: set[str] = set()  # ids of the runs of this process that hold a lock or wait for it
 
 
@@ -22,8 +24,6 @@ class Owner:
     @classmethod
     def current(cls) -> Self:
         """A new run in this process."""
-        import psutil
-
         return cls(socket.gethostname(), os.getpid(), psutil.Process().create_time(), uuid.uuid4().hex)
 
     @classmethod
@@ -42,8 +42,6 @@ class Owner:
 
     def is_running(self) -> bool:
         """Whether the run has not ended; assumed on other machines, where it cannot be checked."""
-        import psutil
-
         if self.host != socket.gethostname():
             return True
         if self.pid == os.getpid() and self.run not in RUNNING:

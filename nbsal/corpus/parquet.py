@@ -19,6 +19,8 @@ from nbsal.explain.saliency import Saliency
 from nbsal.model.loading.usage import PREDICTS_TOKENS
 from nbsal.model.text.tokens import Row
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import parquet
+from nbsal.support.lazy import pyarrow as pa
 
 RowResult = Mapping[str, Saliency] | str  # the explanations of a text by method, or the text of its error
 Columns = Mapping[str, tuple[Any, Callable[[Any], Any]]]  # the type of each column, and how its values are read
@@ -33,13 +35,11 @@ STORED_PROVENANCE = {"target", "dropped"}  # entries of a provenance that have c
 
 def to_table(plan: Plan, first: int, values: Sequence[Any], results: Sequence[RowResult]) -> bytes:
     """A shard as the bytes of a Parquet file; `first` is the index of its first row in the source."""
-    import pyarrow as pa
-
     texts = [_text_and_pair(value) for value in values]
     columns = {
         TEXT: pa.array([text for text, _ in texts], pa.large_string()),
         PAIR: pa.array([pair for _, pair in texts], pa.large_string()),
-    } | shared_columns(_columns(pa, plan), results)
+    } | shared_columns(_columns(plan), results)
     for name in plan.methods:
         columns |= _method_columns(
             plan, name, [None if isinstance(result, str) else result[name] for result in results]
@@ -59,8 +59,6 @@ def to_table(plan: Plan, first: int, values: Sequence[Any], results: Sequence[Ro
 
 def shared_columns(columns: Columns, results: Sequence[Mapping[str, Any] | str]) -> dict[str, Any]:
     """The column of errors, and those that do not depend on the method."""
-    import pyarrow as pa
-
     firsts = [None if isinstance(result, str) else next(iter(result.values())) for result in results]
     errors = [result if isinstance(result, str) else None for result in results]
     return {ERROR: pa.array(errors, pa.string())} | {
@@ -70,9 +68,6 @@ def shared_columns(columns: Columns, results: Sequence[Mapping[str, Any] | str])
 
 def to_bytes(first: int, columns: Mapping[str, Any], metadata: Mapping[str, Any], **options: Any) -> bytes:
     """Columns as the bytes of a Parquet file, whose rows are numbered from `first`."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     numbers = pa.array(range(first, first + len(columns[ERROR])), pa.int64())
     table = pa.table({"text_id": numbers, **columns}).replace_schema_metadata({KEY: json.dumps(metadata).encode()})
     buffer = io.BytesIO()
@@ -140,7 +135,7 @@ def scale_scores(scores: NDArray[Any], dtype: str) -> tuple[NDArray[Any], float]
     return (scores / scores.dtype.type(scale)).astype(dtype), scale
 
 
-def _columns(pa: Any, plan: Plan) -> Columns:
+def _columns(plan: Plan) -> Columns:
     def probabilities(saliency: Saliency) -> NDArray[Any]:
         values = saliency.probabilities.ravel()
         # Probabilities of the whole vocabulary would be most of the corpus.
@@ -162,8 +157,6 @@ def _columns(pa: Any, plan: Plan) -> Columns:
 
 
 def _method_columns(plan: Plan, name: str, saliencies: Sequence[Saliency | None]) -> dict[str, Any]:
-    import pyarrow as pa
-
     scores = pa.float16() if plan.dtype == "float16" else pa.float32()
     types = (pa.list_(scores), pa.float64(), pa.list_(pa.int32()), pa.string())
     rows = [(None,) * len(types) if s is None else _method_values(plan, name, s) for s in saliencies]

@@ -1,15 +1,13 @@
 """The explained replies to a table of prompts, opened without their model."""
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbsal.corpus.reply_table import ASKED
 from nbsal.corpus.stored import Stored, open_stored, reads_shards
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked, positive_number
-
-if TYPE_CHECKING:
-    import pandas
 
 TOKEN_COLUMNS = ("tokens", "starts", "ends", "special", "logprob", "rank", "entropy", "drawn")
 
@@ -34,8 +32,6 @@ class Replies(Stored):
     @reads_shards
     def sources(self, method: str | None = None, k: int = 3) -> "pandas.DataFrame":
         """A row for each of the `k` units with the largest scores for each reply."""
-        import pandas
-
         name, k = self._check_method(method), positive_number(k, "k")
         frame = self.to_frame(["text_id", "reply", name]).dropna(subset=[name])
         pairs = zip(frame.to_dict("records"), frame[name].tolist(), strict=True)
@@ -45,8 +41,6 @@ class Replies(Stored):
     @reads_shards
     def statistics(self) -> "pandas.DataFrame":
         """A row for each token of every reply: its place, and how likely the model finds it."""
-        import pandas
-
         frame = self.to_frame(["text_id", *TOKEN_COLUMNS]).dropna(subset=["tokens"])
         rows = list[tuple[Any, ...]]()
         for row in frame.to_dict("records"):
@@ -58,8 +52,6 @@ class Replies(Stored):
     @reads_shards
     def scores(self, i: int, method: str | None = None) -> "pandas.DataFrame":
         """The scores of the units (columns) for each token (rows) of the reply to row `i` of the source."""
-        import pandas
-
         name = self._check_method(method)
         at, place = self._find_row(i)
         table = self._read_columns(self.shards[at], ["error", "tokens", "units", f"{name}_scores"])

@@ -9,6 +9,7 @@ import numpy as np
 from nbsal.answers.answer import Answer
 from nbsal.corpus.manifest import Plan
 from nbsal.corpus.parquet import Columns, shared_columns, to_bytes
+from nbsal.support.lazy import pyarrow as pa
 
 ASKED = "asked"
 Answers = Mapping[str, Answer] | str  # the answers of a row by method, or the text of its error
@@ -17,25 +18,27 @@ UNIT, SOURCE = ("unit", "text"), ("unit", "text", "share", "score")  # fields of
 
 def to_table(plan: Plan, first: int, asked: Sequence[Any], results: Sequence[Answers]) -> bytes:
     """A shard as the bytes of a Parquet file; `first` is the index of its first row in the source."""
-    import pyarrow as pa
-
     columns = {ASKED: pa.array([_as_text(each) for each in asked], pa.large_string())}
-    columns |= shared_columns(_columns(pa), results)
+    columns |= shared_columns(_columns(), results)
     for name in plan.methods:
         each = [None if isinstance(result, str) else result[name] for result in results]
-        columns |= _method_columns(pa, name, each)
+        columns |= _method_columns(name, each)
     metadata = {"schema": plan.schema, "model": plan.model, "methods": dict(plan.methods), "replies": plan.replies}
     return to_bytes(first, columns, metadata)
 
 
-def _columns(pa: Any) -> Columns:
-    texts, numbers, whole = pa.list_(pa.large_string()), pa.list_(pa.float32()), pa.list_(pa.int32())
+def _columns() -> Columns:
+    texts, numbers, whole = (
+        pa.list_(pa.large_string()),
+        pa.list_(pa.float32()),
+        pa.list_(pa.int32()),
+    )
     return {
         "prompt": (pa.large_string(), lambda answer: answer.reading.prompt.text),
         "reply": (pa.large_string(), lambda answer: answer.text),
         "origin": (pa.string(), lambda answer: answer.provenance["reply"]),
         "seed": (pa.int64(), lambda answer: answer.provenance.get("seed")),
-        "units": (_structs(pa, UNIT), lambda answer: [{"unit": unit.name, "text": unit.text} for unit in answer.units]),
+        "units": (_structs(UNIT), lambda answer: [{"unit": unit.name, "text": unit.text} for unit in answer.units]),
         "token_ids": (whole, lambda answer: answer.ids),
         "tokens": (texts, lambda answer: answer.reading.reply_tokens),
         "starts": (whole, lambda answer: [start for start, _ in answer.reading.reply_spans]),
@@ -48,12 +51,12 @@ def _columns(pa: Any) -> Columns:
     }
 
 
-def _method_columns(pa: Any, name: str, answers: Sequence[Answer | None]) -> dict[str, Any]:
+def _method_columns(name: str, answers: Sequence[Answer | None]) -> dict[str, Any]:
     """The sources of each reply by one method, and its scores, one list of units for each token."""
     sources = [None if answer is None else _sources(answer) for answer in answers]
     scores = [None if answer is None else list(answer.unit_scores().astype(np.float32)) for answer in answers]
     return {
-        name: pa.array(sources, _structs(pa, SOURCE)),
+        name: pa.array(sources, _structs(SOURCE)),
         f"{name}_scores": pa.array(scores, pa.list_(pa.list_(pa.float32()))),
     }
 
@@ -66,8 +69,13 @@ def _sources(answer: Answer) -> list[dict[str, Any]]:
     return [dict(zip(SOURCE, row, strict=True)) for row in frame[list(SOURCE)].itertuples(index=False)]
 
 
-def _structs(pa: Any, names: Sequence[str]) -> Any:
-    kinds = {"unit": pa.string(), "text": pa.large_string(), "share": pa.float64(), "score": pa.float64()}
+def _structs(names: Sequence[str]) -> Any:
+    kinds = {
+        "unit": pa.string(),
+        "text": pa.large_string(),
+        "share": pa.float64(),
+        "score": pa.float64(),
+    }
     return pa.list_(pa.struct([(name, kinds[name]) for name in names]))
 
 

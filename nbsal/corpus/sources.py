@@ -14,6 +14,7 @@ from nbsal.corpus.rows import check_columns, decode, merge_columns, select_text
 from nbsal.corpus.storage import inaccessible, reading_source
 from nbsal.corpus.text_files import count_csv, count_jsonl, read_csv, read_jsonl
 from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.lazy import dataset, fsspec, pandas, pyarrow
 from nbsal.support.validation import file_path, is_iterable
 
 FORMATS = (".parquet", ".csv", ".jsonl")
@@ -41,9 +42,6 @@ def open_source(source: Any, text: Columns) -> Source:
 
 def open_columns(source: Any, names: Sequence[str], texts: bool = True) -> Source:
     """The named columns of a source, rows of several as tuples; `texts` refuses columns that hold anything else."""
-    import pandas
-    import pyarrow
-
     if isinstance(source, str | os.PathLike):
         return _open_file(os.fspath(file_path(source, "source")), names, texts)
     if isinstance(source, pandas.DataFrame):
@@ -78,16 +76,12 @@ def _check_rows(names: Sequence[str], rows: Sequence[Any]) -> None:
 
 def _column_to_list(source: Any) -> Any:
     """The values of a pandas, polars or Arrow column; anything else as it is, including tables of `datasets`."""
-    import pyarrow
-
     if isinstance(source, pyarrow.Array | pyarrow.ChunkedArray):
         return source.to_pylist()
     return source.to_list() if hasattr(source, "to_list") and not hasattr(source, "column_names") else source
 
 
 def _open_file(path: str, names: Sequence[str], texts: bool) -> Source:
-    import fsspec
-
     try:
         files, inside = fsspec.core.url_to_fs(path)
         files.invalidate_cache(inside)
@@ -110,8 +104,6 @@ def _open_file(path: str, names: Sequence[str], texts: bool) -> Source:
 
 
 def _open_parquet(files: Any, inside: str, path: str, names: Sequence[str], texts: bool) -> Source:
-    from pyarrow import dataset
-
     with reading_source(path, PARQUET):
         parquet = dataset.dataset(inside, filesystem=files, format="parquet")
         _check_schema(names, parquet.schema, texts)
@@ -154,17 +146,13 @@ def _not_texts(name: str, column: Any) -> InputError:
 
 def _is_text(column: Any) -> bool:
     """Whether a type is that of strings, or of bytes that may be strings."""
-    from pyarrow import types
-
     names = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
-    column = column.value_type if types.is_dictionary(column) else column
-    return any(getattr(types, f"is_{name}")(column) for name in names)
+    column = column.value_type if pyarrow.types.is_dictionary(column) else column
+    return any(getattr(pyarrow.types, f"is_{name}")(column) for name in names)
 
 
 def _column_values(column: Any) -> list[Any]:
     """The values of a column; strings as bytes, because they have not been checked to be UTF-8."""
-    import pyarrow
-
     if pyarrow.types.is_dictionary(column.type):  # Arrow cannot decode dictionaries of string views, which polars uses
         values = _column_values(column.dictionary)
         return [None if index is None else values[index] for index in column.indices.to_pylist()]

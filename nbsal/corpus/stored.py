@@ -4,17 +4,15 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache, wraps
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from nbsal.corpus import integrity
 from nbsal.corpus.manifest import Manifest, Plan, Shard
 from nbsal.corpus.parquet import ERROR, TEXT
 from nbsal.corpus.storage import Storage
 from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.lazy import dataset, pandas, pyarrow
 from nbsal.support.validation import checked, loading, plural
-
-if TYPE_CHECKING:
-    import pandas
 
 S = TypeVar("S", bound="Stored")
 DATASET = "readable Parquet dataset (nbsal.corpus.explain restores damaged shards)"
@@ -78,8 +76,6 @@ class Stored:
 
         It checks the checksums of pages but not of whole files, which `verify` does.
         """
-        from pyarrow import dataset
-
         self._require_shards()
         options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
         parquet = dataset.ParquetFileFormat(default_fragment_scan_options=options)
@@ -104,8 +100,6 @@ class Stored:
     @reads_shards
     def to_frame(self, columns: Sequence[str] | None = None) -> "pandas.DataFrame":
         """A data frame with one row per text; for a large corpus, name the columns that you need."""
-        import pyarrow
-
         self._require_shards()
         with ThreadPoolExecutor() as pool:
             tables = list(pool.map(lambda shard: self._read_columns(shard, columns), self.shards))

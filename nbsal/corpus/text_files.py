@@ -16,6 +16,7 @@ from typing import Any
 from nbsal.corpus.rows import UnreadableRow, check_columns, decode, merge_columns, select_text
 from nbsal.corpus.storage import reading_source
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import fsspec
 from nbsal.support.validation import plural
 
 MAX_ROW_LINES = 1000  # of a row in a CSV file; with more, a quote is probably not closed
@@ -153,8 +154,6 @@ def _parse_line(line: bytes, names: Sequence[str], place: str) -> Any:
 
 def _open(path: str, mode: str, **options: Any) -> Any:
     """Open a file, compressed or not; refuse UTF-16 and UTF-32, in which line ends and quotes are other bytes."""
-    import fsspec
-
     with fsspec.open(path, "rb", compression="infer") as file:
         start: bytes = file.read(4)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in start:

@@ -1,10 +1,10 @@
 """Evaluation of explanations: games, faithfulness, agreement, answers and overlap, with confidence intervals."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nbsal.evaluation.rankings import kendall as kendall
 from nbsal.evaluation.results import Results as Results
-from nbsal.support.lazy import resolve as _resolve
+from nbsal.support.lazy import exports as _exports
 
 if TYPE_CHECKING:
     from nbsal.evaluation._agreement import rank_agreement as rank_agreement
@@ -22,27 +22,22 @@ if TYPE_CHECKING:
     from nbsal.evaluation.audit.measure import plan_audit as plan_audit
     from nbsal.evaluation.cache import Cache as Cache
 
-_NAMES = {
-    "rank_agreement": "_agreement",
-    "rationale_agreement": "_agreement",
-    "token_f1_at": "_agreement",
-    "answer_recall_at": "_answers",
-    "precision_at": "_answers",
-    "faithfulness": "_faithfulness",
-    "at_layers": "_games",
-    "best_layer": "_games",
-    "games": "_games",
-    "overlap": "_overlap",
-    "planted": "_planted",
-    "answers": "_replies",
-    "plan_audit": "audit.measure",
-    "Cache": "cache",
-}
-
-
-def __getattr__(name: str) -> Any:
-    return _resolve(__name__, _NAMES, name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_NAMES})
+__getattr__, __dir__ = _exports(
+    globals(),
+    {
+        "rank_agreement": "_agreement",
+        "rationale_agreement": "_agreement",
+        "token_f1_at": "_agreement",
+        "answer_recall_at": "_answers",
+        "precision_at": "_answers",
+        "faithfulness": "_faithfulness",
+        "at_layers": "_games",
+        "best_layer": "_games",
+        "games": "_games",
+        "overlap": "_overlap",
+        "planted": "_planted",
+        "answers": "_replies",
+        "plan_audit": "audit.measure",
+        "Cache": "cache",
+    },
+)

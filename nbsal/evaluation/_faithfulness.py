@@ -18,8 +18,8 @@ from nbsal.evaluation._hiding import check_fractions, evaluate_hiding
 from nbsal.evaluation.cache import Cache, Coalitions, Explainers, Run
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.model.text.tokens import Row
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, UnknownName
-from nbsal.support.intervals import Floats
 from nbsal.support.progress import Progress
 from nbsal.support.validation import Text, as_list, checked
 

@@ -19,8 +19,8 @@ from nbsal.explain.explainer import Explainer
 from nbsal.methods.base import LayerMethod
 from nbsal.methods.decoding import Decoded
 from nbsal.model.text.tokens import Row
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, UnknownName
-from nbsal.support.intervals import Floats
 from nbsal.support.progress import Progress
 from nbsal.support.validation import Text, checked
 

@@ -23,8 +23,8 @@ from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.model.subject import Subject
 from nbsal.model.targets import is_regression, label_index
 from nbsal.model.text.tokens import Row
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
-from nbsal.support.intervals import Floats
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import Text, as_list, check_one_per_text, plural
 

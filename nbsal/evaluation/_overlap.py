@@ -12,7 +12,7 @@ from nbsal.evaluation.cache import Cache, Explainers, explain_texts, positive_nu
 from nbsal.evaluation.curve import Curve, text_order
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.explain.saliency import Saliency
-from nbsal.support.intervals import Floats
+from nbsal.support.arrays import Floats
 from nbsal.support.progress import Progress
 from nbsal.support.validation import Text, checked, plural
 

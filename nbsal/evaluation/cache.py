@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nbsal.explain.explainer import Explainer
@@ -22,13 +21,14 @@ from nbsal.explain.saliency import Saliency
 from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import Text, as_list, checked, is_iterable, positive_number, text_list, whole_number
 
 Explainers = Explainer | Sequence[Explainer] | Mapping[str, Explainer | Sequence[Explainer]]
 Key = tuple[Subject, Hashable]
-Coalitions = NDArray[np.bool_]  # [coalition, token], True where the token stays
+Coalitions = Flags  # [coalition, token], True where the token stays
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +20,8 @@ from nbsal.model.text.token_text import SPACE_MARKS, is_byte_level, token_text
 from nbsal.render import colours, fonts, html
 from nbsal.samples import idf as wikitext_idf
 from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.lazy import Figure, pandas, pyplot
 from nbsal.support.validation import Text, checked, positive_number, text_list
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.figure import Figure
 
 __all__ = ("Cloud", "inverse_document_frequency", "rank")
 
@@ -56,14 +53,10 @@ class Cloud:
 
     def top(self, label: str, count: int = 50) -> "pandas.DataFrame":
         """The `count` tokens with the largest weights for a class, largest first."""
-        import pandas
-
         return pandas.DataFrame(self._best(label, count), columns=[self.unit, "weight"])
 
     def shared(self, count: int = 50) -> "pandas.DataFrame":
         """For every pair of classes, the tokens with a positive weight that are among the first `count` of both."""
-        import pandas
-
         rows, count = [], positive_number(count, "count")
         for first, second in combinations(self.labels, 2):
             second_tokens = set(self._positive(second)[:count])
@@ -124,8 +117,6 @@ class Cloud:
 
     def plot(self, count: int = 50) -> "Figure":
         """One word cloud for each class, side by side."""
-        from matplotlib import pyplot
-
         size = (4.5 * len(self.labels), 2.8)
         figure, axes = pyplot.subplots(1, len(self.labels), figsize=size, layout="constrained", squeeze=False)
         for ax, label in zip(axes[0], self.labels, strict=True):

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nbsal.evaluation.permutation import margin_p
-from nbsal.support.intervals import Bounds, Floats, Interval, margin_interval, mean_interval, t_quantile, t_tails
+from nbsal.support.arrays import Floats
+from nbsal.support.intervals import Bounds, Interval, margin_interval, mean_interval, t_quantile, t_tails
 
 
 def text_order(texts: Sequence[Hashable]) -> list[int]:

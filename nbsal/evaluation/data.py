@@ -11,15 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbsal import samples
 from nbsal.support import table_files
 from nbsal.support.errors import InputError, TableMissing, UnknownName
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import Text, checked, whole_number
-
-if TYPE_CHECKING:
-    import pandas
 
 __all__ = ("SAMPLES", "TABLES", "Table", "labels", "load", "texts")
 
@@ -136,8 +134,6 @@ def labels(name: str) -> list[str]:
 
 
 def _load_samples(name: str) -> "pandas.DataFrame":
-    import pandas
-
     frame = pandas.DataFrame(samples.texts(name.removeprefix("samples/")))
     if "start" in frame:  # in the format of SQuAD
         spans = zip(frame.pop("answer"), frame.pop("start"), strict=True)
@@ -147,8 +143,6 @@ def _load_samples(name: str) -> "pandas.DataFrame":
 
 
 def _load_table(name: str, split: str) -> "pandas.DataFrame":
-    import pandas
-
     frame = pandas.DataFrame(_read_rows(name, split), columns=list(TABLES[name].columns))
     # A negative label marks the hidden labels of a test set, and pairs that annotators disagreed on.
     return frame[frame["label"] >= 0] if "label" in frame else frame

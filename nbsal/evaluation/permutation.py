@@ -5,7 +5,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nbsal.support.intervals import Floats, mean_p
+from nbsal.support.arrays import Floats
+from nbsal.support.intervals import mean_p
 
 EXACT = 20  # texts from which signs are sampled
 SAMPLES = 9_999

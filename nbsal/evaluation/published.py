@@ -18,8 +18,8 @@ from nbsal.evaluation.cache import Cache, Coalitions, Explainers, Run, cache_or_
 from nbsal.evaluation.curve import Curve, text_order
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
-from nbsal.support.intervals import Floats
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import Text, as_list, plural
 

@@ -5,23 +5,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nbsal.evaluation.curve import Curve, join_runs
 from nbsal.evaluation.permutation import holm
-from nbsal.model.loading.saved_files import check_format, numbers, parse_json, read_npz, reading, write
+from nbsal.model.loading.plain_values import numbers
+from nbsal.model.loading.saved_files import check_format, parse_json, read_npz, reading, write
 from nbsal.render import html
 from nbsal.render.looks import look
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import UnknownName
-from nbsal.support.intervals import Bounds, Floats
+from nbsal.support.intervals import Bounds
+from nbsal.support.lazy import Figure, Styler, pandas, pyplot
 from nbsal.support.validation import check_value, checked, plural
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.figure import Figure
-    from pandas.io.formats.style import Styler
 
 FORMAT = 2
 # Distinguishable with any kind of colour vision.
@@ -83,8 +81,6 @@ class Results:
 
         `spread` is the standard deviation between runs.
         """
-        import pandas
-
         rows: list[Any] = []
         for (name, measure), curve in self.curves.items():
             low, high = curve.interval(self.metric.bounds_of(measure))
@@ -103,8 +99,6 @@ class Results:
 
     def spread(self) -> "pandas.DataFrame":
         """For explainers with several runs: their number, and the mean and standard deviation of their summaries."""
-        import pandas
-
         rows = [
             (name, measure, len(sums), sums.mean(), _spread(sums[:, None])[0])
             for (name, measure), curve in self.curves.items()
@@ -120,8 +114,6 @@ class Results:
         `second` is one explainer or several, all others by default. `p` is the p-value of one comparison; `p_holm` is
         adjusted for the number of comparisons in the frame, which is in its last column (Holm 1979).
         """
-        import pandas
-
         others = [second] if isinstance(second, str) else second
         others = [name for name in self.explainers if name != first] if others is None else others
         keys = [(other, m) for other in others for m in self.measures if measures is None or m in measures]
@@ -157,8 +149,6 @@ class Results:
 
     def table(self, ours: Collection[str] = ()) -> "Styler":
         """A table of explainers by measures, as in the papers; for `ours` see `cell_styles`."""
-        import pandas
-
         summary = self.metric.summary
         values = self._summarise(summary).set_index(["explainer", self.metric.measure])
         cells: dict[tuple[str, str], Any] = {}
@@ -183,8 +173,6 @@ class Results:
 
         Bands are 95 % confidence intervals over texts, or the range over runs where an explainer has several.
         """
-        from matplotlib import pyplot
-
         names = self.explainers if explainers is None else list(explainers)
         size = (4.2 * len(self.measures) + 1.8, 3.6)
         figure, axes = pyplot.subplots(1, len(self.measures), figsize=size, layout="constrained", squeeze=False)
@@ -209,8 +197,6 @@ class Results:
         return measure + arrow.get(self.metric.better.get(measure, ""), "")
 
     def _summarise(self, summary: str) -> "pandas.DataFrame":
-        import pandas
-
         rows = []
         for (name, measure), curve in self.curves.items():
             total = curve.summed(summary)

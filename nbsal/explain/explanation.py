@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from nbsal.explain.finding import Check
 from nbsal.methods import labels
-from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
+from nbsal.model.loading.plain_values import from_plain, numbers, to_plain
+from nbsal.model.loading.saved_files import check_format, read_json, reading, write_json
 from nbsal.model.text.tokens import Row, Span, Word
 from nbsal.render.names import display_name
+from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.validation import Text, checked, plural
 
@@ -75,7 +77,7 @@ class Explanation:
         return self.row.words
 
     @property
-    def special(self) -> NDArray[np.bool_]:
+    def special(self) -> Flags:
         """True for special tokens, which have scores but are never ranked."""
         return np.array(self.row.special)
 
@@ -203,11 +205,8 @@ class Explanation:
             raise InputError(message, argument="scores", value=self.scores)
         content = {
             "nbsal": FORMAT,
-            "row": {name: getattr(self.row, name) for name in Row.__dataclass_fields__},
-            **{name: getattr(self, name) for name in TYPES},
             "dtype": str(self.scores.dtype),
-            **{name: getattr(self, name).tolist() for name in ARRAYS},
-            "checks": {str(row): check.to_json() for row, check in self.checks.items()},
+            **{name: to_plain(getattr(self, name)) for name in ("row", *TYPES, *ARRAYS, "checks")},
         }
         write_json(path, content)
 
@@ -226,7 +225,7 @@ class Explanation:
             names = {name: content[name] for name in TYPES}
             if any(type(names[name]) is not kind for name, kind in TYPES.items()):
                 raise ValueError("the target, the prediction, the method or the provenance has the wrong type")
-            checks = {int(row): Check.from_json(check) for row, check in content.get("checks", {}).items()}
+            checks = from_plain(dict[int, Check], content.get("checks", {}))
             explanation = cls(row=row, checks=checks, **names, **arrays)
             if type(explanation.provenance["parameters"]) is not dict:
                 raise ValueError("the settings of the method have the wrong type")

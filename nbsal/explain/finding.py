@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from nbsal.support.errors import InputError
 
@@ -144,18 +144,6 @@ class Check:
         """Whether a change is a reason: large enough, and in the direction that is expected."""
         return self.effect(outcome) > 0 and self.moves(outcome)
 
-    def to_json(self) -> dict[str, Any]:
-        """The check as plain values, which `from_json` reads."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Self:
-        """Restore what `to_json` wrote."""
-        outcomes = {name: _outcomes(content[name]) for name in ("alone", "random")}
-        candidates = tuple(Candidate(**word | {"words": tuple(word["words"])}) for word in content["candidates"])
-        single = {name: Outcome(**content[name]) for name in ("whole", "together")}
-        return cls(**content | outcomes | single | {"candidates": candidates, "named": tuple(content["named"])})
-
 
 def budget(passes: Any) -> int:
     """The number of forward passes that a check may take; True stands for the usual number."""
@@ -225,10 +213,6 @@ def _merge(words: Iterable[tuple[str, float, int]]) -> list[Candidate]:
         )
         for (_, part), same in places.items()
     ]
-
-
-def _outcomes(contents: Iterable[dict[str, Any]]) -> tuple[Outcome, ...]:
-    return tuple(Outcome(**content) for content in contents)
 
 
 def _log_odds(probability: float) -> float:

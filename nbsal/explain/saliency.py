@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -13,11 +13,8 @@ from nbsal.explain.sentence import Finding, HeadsOff, Statement, statement
 from nbsal.render import colours, fonts, html
 from nbsal.render.headline import plain
 from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.lazy import Axes, pandas, pyplot
 from nbsal.support.validation import checked, plural, positive_number
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
 
 DISPLAYED = 20  # explanations that a notebook displays of many
 
@@ -49,8 +46,6 @@ class Saliency(Explanation):
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each token, with its score and rank."""
-        import pandas
-
         starts, ends = zip(*self.offsets, strict=True)
         ranks = {i: rank for rank, i in enumerate(self.order, 1)}
         return pandas.DataFrame(
@@ -67,8 +62,6 @@ class Saliency(Explanation):
 
     def by_word(self) -> "pandas.DataFrame":
         """One row for each word; its score is the sum of its tokens' scores."""
-        import pandas
-
         rows = [(w.text, sum(self.scores[i] for i in w.tokens), w.start, w.end, w.segment) for w in self.words]
         return pandas.DataFrame(rows, columns=["word", "score", "start", "end", "segment"])
 
@@ -141,22 +134,22 @@ class Saliency(Explanation):
         """The largest absolute score of a content token, which gets full colour."""
         return max(abs(float(self.scores[i])) for i in self.row.content)
 
-    def to_html(self, page: bool = False, level: str = "word", said: Statement | None = None) -> str:
+    def to_html(self, page: bool = False, level: str = "word", statement: Statement | None = None) -> str:
         """The highlighted text as HTML without scripts; `page` makes it a complete document.
 
-        `said` replaces the statement above the text.
+        `statement` replaces the statement above the text.
         """
-        parts, said = self.scored_spans(level), said or self.statement()
+        parts, statement = self.scored_spans(level), statement or self.statement()
         scores = [span.score for part in parts for span in part if span.score is not None]
         body = [
-            html.headline_html(said.sentence, said.notes),
+            html.headline_html(statement.sentence, statement.notes),
             html.text_html(parts, html.largest_score(parts)),
             html.legend_html(min(scores, default=0.0) < 0, self.signed),
             html.share_html(self.special_share()),
             html.ranking_html([(word, score) for word, score, _ in self.scored_words()]),
         ]
-        block = html.block_html(plain(said.sentence), "".join(body), self.notes(), titled=False)
-        return html.page_html(plain(said.sentence), block) if page else block
+        block = html.block_html(plain(statement.sentence), "".join(body), self.notes(), titled=False)
+        return html.page_html(plain(statement.sentence), block) if page else block
 
     def special_share(self) -> float:
         """The share of all absolute scores that lies on special tokens."""
@@ -170,8 +163,6 @@ class Saliency(Explanation):
 
     def plot(self, ax: "Axes | None" = None, longest: int = 40) -> "Axes":
         """A bar chart of the words in reading order, or of the `longest` most important words of a longer text."""
-        from matplotlib import pyplot
-
         check_axes(ax)
         frame = self.by_word()
         count = len(frame)
@@ -237,8 +228,6 @@ class LayerSaliency(Explanation):
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each layer, one column for each token."""
-        import pandas
-
         index = pandas.RangeIndex(len(self.scores), name="layer")
         return pandas.DataFrame(self.scores, index=index, columns=pandas.Index(self.tokens, name="token"))
 
@@ -247,9 +236,6 @@ class LayerSaliency(Explanation):
 
         If the text has more than `longest` tokens, only those with the largest scores in any layer are drawn.
         """
-        from matplotlib import pyplot
-        from matplotlib.colors import LinearSegmentedColormap
-
         check_axes(ax)
         places = list(self.row.content)
         shares = self.scores[:, places]
@@ -263,8 +249,7 @@ class LayerSaliency(Explanation):
             size = (max(4.0, 0.3 * len(places) + 1.5), 0.3 * len(shares) + 1.4)
             _, ax = pyplot.subplots(figsize=size, layout="constrained")
         least = -1 if (shares < 0).any() else 0
-        stops = [colours.hex_colour(hue) for hue in (colours.AGAINST, (255, 255, 255), colours.FOR)[least + 1 :]]
-        colour_map = LinearSegmentedColormap.from_list("evidence", stops)
+        colour_map = colours.colour_map(*[colours.AGAINST, colours.WHITE, colours.FOR][least + 1 :])
         image = ax.imshow(shares, aspect="auto", cmap=colour_map, vmin=least, vmax=1)
         set_names(ax, [self.tokens[i] for i in places])
         ax.set_yticks(range(len(shares)))
@@ -315,8 +300,6 @@ class Saliencies(Sequence[Saliency]):
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each token of every text; the column `text` numbers the texts."""
-        import pandas
-
         if not self.items:
             names = "text position token score rank special start end segment prediction"
             return pandas.DataFrame(columns=names.split())
@@ -334,8 +317,6 @@ class Comparison(dict[str, Saliencies]):
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each token of every text and method."""
-        import pandas
-
         frames = [saliencies.to_frame().assign(method=name) for name, saliencies in self.items()]
         frame = pandas.concat(frames, ignore_index=True)
         return frame[["method", *frame.columns.drop("method")]]

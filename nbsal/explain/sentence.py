@@ -86,8 +86,8 @@ class Statement:
 def statement(finding: Finding) -> Statement:
     """The sentence about a result, and how it was checked.
 
-    >>> said = statement(Finding("positive", "positive", 0.998, words=[("warm", 2.0, 0), ("slow", -1.0, 0)]))
-    >>> plain(said.sentence)
+    >>> warm = statement(Finding("positive", "positive", 0.998, words=[("warm", 2.0, 0), ("slow", -1.0, 0)]))
+    >>> plain(warm.sentence)
     'positive, 99.8\u202f%. Highest score: warm; against it: slow (not checked).'
     """
     check, lead = finding.check, _lead(finding)
@@ -95,8 +95,8 @@ def statement(finding: Finding) -> Statement:
         return Statement(lead)
     if check is None or finding.heads_off is not None:
         return Statement(phrases(lead, " ", _scores(finding)))
-    said = _Checked(finding, check)
-    return Statement(phrases(lead, " ", said.sentence()), check.state, said.line(), tuple(said.effects()))
+    checked = _Checked(finding, check)
+    return Statement(phrases(lead, " ", checked.sentence()), check.state, checked.line(), tuple(checked.effects()))
 
 
 def _lead(finding: Finding) -> list[Phrase]:

@@ -7,7 +7,7 @@ a baseline and the text, times the difference; the product of what two tokens ad
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,12 +25,9 @@ from nbsal.model.text.tokens import Row
 from nbsal.passes import trace
 from nbsal.render import colours
 from nbsal.support.errors import ModelError
+from nbsal.support.lazy import Axes, pandas, pyplot
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, positive_number
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
 
 __all__ = ("TokenPairs", "token_pairs")
 
@@ -61,24 +58,18 @@ class TokenPairs:
 
     def to_frame(self) -> "pandas.DataFrame":
         """The scores as a table: the tokens of the first text down, those of the second across."""
-        import pandas
-
         return pandas.DataFrame(self.scores, index=list(self.first.tokens), columns=list(self.second.tokens))
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """A heat map of the content tokens of both texts."""
-        from matplotlib import pyplot
-        from matplotlib.colors import LinearSegmentedColormap
-
         check_axes(ax)
         down, across = (list(row.content) for row in (self.first, self.second))
         if ax is None:
             size = (max(4.0, 0.35 * len(across) + 1.5), max(2.5, 0.3 * len(down) + 1.4))
             _, ax = pyplot.subplots(figsize=size, layout="constrained")
-        stops = [colours.hex_colour(hue) for hue in (colours.AGAINST, (255, 255, 255), colours.FOR)]
         shares = self.scores[np.ix_(down, across)]
         limit = float(np.abs(shares).max()) or 1.0
-        colour_map = LinearSegmentedColormap.from_list("evidence", stops)
+        colour_map = colours.colour_map(colours.AGAINST, colours.WHITE, colours.FOR)
         image = ax.imshow(shares, aspect="auto", cmap=colour_map, vmin=-limit, vmax=limit)
         set_names(ax, [self.second.tokens[i] for i in across])
         ax.set_yticks(range(len(down)), [self.first.tokens[i] for i in down], parse_math=False)
@@ -149,7 +140,7 @@ def _attribute(
             return embed(copies)
 
     def run() -> tuple[Tensor, Tensor]:
-        with torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
+        with architecture.forward_mode(subject.model, gradients=True):
             parts = torch.zeros((), dtype=torch.float64)
             for points, weights in _path(start, end, steps):
                 meter.check()

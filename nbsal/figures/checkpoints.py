@@ -5,15 +5,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pandas
 
 from nbsal.figures.tables import style_frame
+from nbsal.support.lazy import Styler
 from nbsal.support.validation import checked
-
-if TYPE_CHECKING:
-    from pandas.io.formats.style import Styler
 
 
 @dataclass(frozen=True)

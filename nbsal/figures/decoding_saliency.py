@@ -7,13 +7,12 @@ Figure 1: `toy_geometry`. Figures 2, 3, 7 and 8: `game_curves`. Figure 4: `overl
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas
 import torch
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from nbsal.evaluation.clouds import Cloud
 from nbsal.evaluation.results import Results
@@ -24,18 +23,16 @@ from nbsal.model.subject import Subject
 from nbsal.passes import trace
 from nbsal.render import colours, html, text_lines
 from nbsal.render.looks import look
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import Styler
 from nbsal.support.validation import checked
-
-if TYPE_CHECKING:
-    from pandas.io.formats.style import Styler
 
 TOP = 50  # tokens per class, in clouds and tables
 CLOUD_DPI = 240
 COUNTS = tuple(range(10, 101, 10))
 VIEW = {"elev": 22, "azim": 38}
 NEAR = 0.06  # distance between points of Figure 1 that share a label
-Floats = NDArray[np.float64]
 
 
 @checked

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -11,10 +11,8 @@ from nbsal.explain.explainer import Explainer
 from nbsal.figures.build import Build
 from nbsal.figures.pages import Page
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import Styler
 from nbsal.support.validation import Text
-
-if TYPE_CHECKING:
-    from pandas.io.formats.style import Styler
 
 EMBEDDED_MODEL = "Embedded model on benchmark data"
 BUNDLED_SAMPLES = "Computed on the bundled samples"

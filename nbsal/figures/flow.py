@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import ConnectionPatch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nbsal.figures import style
@@ -17,10 +16,9 @@ from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
 from nbsal.passes import trace
 from nbsal.passes.lrp.mode import AttentionFilter
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.validation import Text, checked
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ Figure 1: `relation_distances`. Figure 2: `nbsal.figures.flow.relevance_flow`. F
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.colors import ListedColormap
@@ -24,10 +23,8 @@ from nbsal.model.head_mask import HeadMask
 from nbsal.render import html, text_lines
 from nbsal.render.looks import look
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import Styler
 from nbsal.support.validation import checked
-
-if TYPE_CHECKING:
-    from pandas.io.formats.style import Styler
 
 DELETION_MEASURES = ("aopc", "log-odds")
 MAX_DISTANCE = 8  # words: larger distances are rare

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from nbsal.explain.saliency import Saliency
 from nbsal.figures import style
@@ -20,11 +19,11 @@ from nbsal.methods.relevance import TransformerAttribution
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes import trace
-from nbsal.render import html, text_lines
+from nbsal.render import colours, html, text_lines
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.validation import Text, checked
 
-Floats = NDArray[np.float64]
 MAX_TOKEN_LABELS = 40  # more do not fit below a panel
 
 
@@ -154,7 +153,8 @@ def _without_identity(rollout: Floats) -> Floats:
 
 
 def _draw_map(ax: Axes, values: Floats, row: Row, title: str, row_labels: bool) -> None:
-    ax.imshow(values, cmap=style.relevance_colours(), vmin=0, vmax=values.max() or 1, aspect="equal")
+    shades = colours.colour_map(colours.WHITE, colours.FOR)
+    ax.imshow(values, cmap=shades, vmin=0, vmax=values.max() or 1, aspect="equal")
     style.set_titles(ax, title)
     if len(row) <= MAX_TOKEN_LABELS:
         style.label_columns(ax, row.tokens)

@@ -11,14 +11,13 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.style import context
 from numpy.typing import NDArray
 
 from nbsal.evaluation.results import Results
 from nbsal.model.head_mask import HeadMask
-from nbsal.render import colours, html
+from nbsal.render import html
 from nbsal.render.looks import HUES, look
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.validation import checked
@@ -147,11 +146,6 @@ def curve_panels(
         set_titles(ax, results.heading(measure), x, label)
     add_legend(figure, axes[0][0])
     return figure
-
-
-def relevance_colours() -> LinearSegmentedColormap:
-    """Return the colour map from white to the colour of evidence for the target."""
-    return LinearSegmentedColormap.from_list("relevance", ["#ffffff", colours.hex_colour(colours.FOR)])
 
 
 def hide_axes(ax: Axes) -> None:

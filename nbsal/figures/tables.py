@@ -1,17 +1,15 @@
 """Tables of evaluation results on several data sets, laid out as in the papers."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pandas
 
 from nbsal.evaluation.results import Results, intervals_note
 from nbsal.render import html
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import Styler
 from nbsal.support.validation import checked
-
-if TYPE_CHECKING:
-    from pandas.io.formats.style import Styler
 
 CELL_STYLES = [{"selector": "td, th", "props": "text-align: right; padding: 1px 8px; white-space: nowrap"}]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from nbsal.heads.parses import Link
 from nbsal.heads.spread import Spread, added
 from nbsal.model.head_mask import HeadMask
-from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
+from nbsal.model.loading.plain_values import from_plain, to_plain
+from nbsal.model.loading.saved_files import check_format, read_json, reading, write_json
 from nbsal.model.text.tokens import Row
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked, real_number
-
-if TYPE_CHECKING:
-    import pandas
 
 FORMAT = 2
 HEADS = "heads"  # what a relation's spread has besides its distances
@@ -70,8 +69,6 @@ class HeadStudy:
 
         `low` and `high` are the ends of its 95 % interval over sentences; `weak` marks relations with few cases.
         """
-        import pandas
-
         parts = [
             self._share_frame(self._alpha(name), {"relation": name}, {"cases": cases})
             for name, cases in self.cases.items()
@@ -85,8 +82,6 @@ class HeadStudy:
 
         `low` and `high` are the ends of its 95 % interval over sentences.
         """
-        import pandas
-
         parts = [self._share_frame(self._place(offset), {"offset": offset}, {}) for offset in sorted(self.places)]
         columns = ["offset", "block", "head", "alpha", "low", "high"]
         return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame(columns=columns)
@@ -97,8 +92,6 @@ class HeadStudy:
 
         `low` and `high` are the ends of its 95 % interval over sentences.
         """
-        import pandas
-
         rows = []
         for name, counts in self.distances.items():
             cases, spread = self.cases[name], self.relation_spreads.get(name, Spread())
@@ -119,8 +112,6 @@ class HeadStudy:
 
     def _share_frame(self, shares: Shares, before: dict[str, Any], after: dict[str, Any]) -> "pandas.DataFrame":
         """One row for each head with its share and interval."""
-        import pandas
-
         block, head = (indices.ravel() for indices in np.indices(self.shape))
         alpha, low, high = (part.ravel() for part in shares)
         columns = before | {"block": block, "head": head, "alpha": alpha, "low": low, "high": high} | after
@@ -174,19 +165,7 @@ class HeadStudy:
 
     def save(self, path: str | Path) -> None:
         """Save the counts as JSON."""
-        content = {
-            "nbsal-head-study": FORMAT,
-            "shape": self.shape,
-            "hits": {name: counts.tolist() for name, counts in self.hits.items()},
-            "cases": self.cases,
-            "distances": {name: dict(counts) for name, counts in self.distances.items()},
-            "places": {offset: counts.tolist() for offset, counts in self.places.items()},
-            "rows": self.rows,
-            "skipped": self.skipped,
-            "relation_spreads": {name: spread.to_json() for name, spread in self.relation_spreads.items()},
-            "position_spread": self.position_spread.to_json(),
-        }
-        write_json(path, content)
+        write_json(path, {"nbsal-head-study": FORMAT} | to_plain(self))
 
     @classmethod
     def load(cls, path: str | Path) -> "HeadStudy":
@@ -194,16 +173,7 @@ class HeadStudy:
         with reading(path, "saved head study"):
             content = read_json(path)
             check_format(path, content.pop("nbsal-head-study"), FORMAT)
-            content["shape"] = tuple(content["shape"])
-            content["hits"] = {name: numbers(counts, np.int64) for name, counts in content["hits"].items()}
-            content["places"] = {int(o): numbers(counts, np.int64) for o, counts in content["places"].items()}
-            content["distances"] = {
-                name: Counter({int(o): n for o, n in counts.items()}) for name, counts in content["distances"].items()
-            }
-            spreads = content["relation_spreads"].items()
-            content["relation_spreads"] = {name: Spread.from_json(spread) for name, spread in spreads}
-            content["position_spread"] = Spread.from_json(content["position_spread"])
-            loaded = cls(**content)
+            loaded: HeadStudy = from_plain(cls, content)
             loaded._check()
             return loaded
 
@@ -232,7 +202,9 @@ class HeadStudy:
     def _check(self) -> None:
         """Refuse inconsistent counts."""
         by_relation = (self.hits, self.cases, self.distances)
-        totals = (*self.cases.values(), *chain.from_iterable(counts.values() for counts in self.distances.values()))
+        spreads = [self.position_spread, *self.relation_spreads.values()]
+        totals = [*self.cases.values(), *chain.from_iterable(counts.values() for counts in self.distances.values())]
+        totals += [size for spread in spreads for size in (spread.sentences, spread.case_squares)]
         arrays = (*self.hits.values(), *self.places.values())
         shapes = {counts.shape for counts in arrays}
         names = {frozenset(counts) for counts in by_relation}

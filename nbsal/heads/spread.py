@@ -5,7 +5,6 @@ whole, however many cases it has, as if sentences were resampled. Sums over sent
 can be added up without keeping what each sentence had.
 """
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nbsal.model.loading.saved_files import numbers
 from nbsal.support.intervals import Interval, t_quantile, wilson_interval
 
 Counts = NDArray[np.int64]
-ARRAYS = ("squares", "products")
 
 
 def added(first: Mapping[Any, Any], second: Mapping[Any, Any], start: Any = 0) -> dict[Any, Any]:
@@ -75,17 +72,3 @@ class Spread:
                 raise ValueError("sums of different heads")
         if {*self.squares} != {*self.products}:
             raise ValueError("sums of different shares")
-
-    def to_json(self) -> dict[str, Any]:
-        """The sums as plain numbers and lists."""
-        arrays = {part: {name: counts.tolist() for name, counts in getattr(self, part).items()} for part in ARRAYS}
-        return {"sentences": self.sentences, "case_squares": self.case_squares} | arrays
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> "Spread":
-        """The sums that `to_json` returned; ValueError if they are no whole numbers."""
-        sizes = content["sentences"], content["case_squares"]
-        if not all(type(size) is int and 0 <= size <= sys.maxsize for size in sizes):
-            raise ValueError("numbers of sentences that are no whole numbers")
-        arrays = [{name: numbers([v], np.int64)[0] for name, v in content[part].items()} for part in ARRAYS]
-        return cls(*sizes, *arrays)

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from nbsal.live.parts import Part, parts_of, sizes_of
-from nbsal.live.rounding import FULL
 from nbsal.live.tokenizer import tokenizer_tables
+from nbsal.model.rounding import FULL
 from nbsal.model.subject import Subject
 from nbsal.support.errors import file_error
 from nbsal.support.validation import checked
@@ -34,8 +34,8 @@ def rounded(subject: Subject) -> Subject:
     predictions with those of the original.
 
     >>> import nbsal
-    >>> rounded(nbsal.load("demo/reviews")).name
-    'a small 8-bit copy of demo/reviews'
+    >>> rounded(nbsal.load("demo/reviews-small")).name
+    'a small 8-bit copy of demo/reviews-small'
     """
     parts_of(subject)  # raises an error for a kind of model that is not supported
     result = copy.deepcopy(subject)
@@ -56,7 +56,7 @@ def export(subject: Subject, folder: str | Path) -> Path:
     `folder`. Supported are BERT models that classify texts; others raise ModelError.
 
     >>> import nbsal, tempfile
-    >>> written = export(nbsal.load("demo/reviews"), tempfile.mkdtemp())
+    >>> written = export(nbsal.load("demo/reviews-small"), tempfile.mkdtemp())
     >>> sorted(path.name for path in written.iterdir())
     ['manifest.json', 'model.bin', 'vocabulary.json']
     """

@@ -5,8 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
-from nbsal.live.rounding import FULL, Floats, Rounded, rounded_weights
 from nbsal.model.loading.usage import PLAIN
+from nbsal.model.rounding import FULL, Floats, Rounded, rounded_weights
 from nbsal.model.subject import Subject
 from nbsal.support.errors import ModelError
 

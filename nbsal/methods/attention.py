@@ -113,40 +113,41 @@ def deciding_positions(trace: Trace) -> Tensor:
     return weights
 
 
-@register(
-    "raw-attention",
-    family="attention",
-    needs={"attention"},
-    paper="Bahdanau et al. 2015",
-    cost=Cost(1),
-    promise={"nonnegative", "sums_to_1_per_decision", "not_about_target"},
-)
-@dataclass(frozen=True)
-class RawAttention(Method):
-    """Attention of the deciding position in the last block, averaged over heads."""
+class AttentionMethod(Method):
+    """A method that reads attention alone, block by block."""
 
+    family = "attention"
+    needs = frozenset({"attention"})
+    cost = Cost(1)
+    promise = frozenset({"nonnegative", "sums_to_1_per_decision", "not_about_target"})
     by_block = True
     shares_pass = True
+
+
+class AttentionGradientMethod(Method):
+    """A method that reads the gradients of attention, block by block; each end of a span has its own."""
+
+    family = "attention"
+    needs = frozenset({"attention", "attention_grad"})
+    cost = Cost(1, backwards=1)
+    per_end = True
+    by_block = True
+
+
+@register("raw-attention", paper="Bahdanau et al. 2015")
+@dataclass(frozen=True)
+class RawAttention(AttentionMethod):
+    """Attention of the deciding position in the last block, averaged over heads."""
 
     def scores(self, trace: Trace) -> Tensor:
         rows = deciding_rows(last_block(trace, "mean_attention")["mean_attention"], trace)
         return rows / 2 if has_two_sides(trace) else rows
 
 
-@register(
-    "rollout",
-    family="attention",
-    needs={"attention"},
-    paper="Abnar and Zuidema 2020",
-    cost=Cost(1),
-    promise={"nonnegative", "sums_to_1_per_decision", "not_about_target"},
-)
+@register("rollout", paper="Abnar and Zuidema 2020")
 @dataclass(frozen=True)
-class Rollout(Method):
+class Rollout(AttentionMethod):
     """Attention multiplied through all blocks; the residual connection counts for half of each block."""
-
-    by_block = True
-    shares_pass = True
 
     def scores(self, trace: Trace) -> Tensor:
         rows = deciding_positions(trace).sum(1, keepdim=True)
@@ -158,40 +159,20 @@ class Rollout(Method):
         return rows[:, 0]
 
 
-@register(
-    "attention-cam",
-    family="attention",
-    needs={"attention_grad"},
-    paper="Song et al. 2024",
-    cost=Cost(1, backwards=1),
-    promise={"nonnegative", "about_target"},
-)
+@register("attention-cam", needs={"attention_grad"}, paper="Song et al. 2024", promise={"nonnegative", "about_target"})
 @dataclass(frozen=True)
-class AttentionCAM(Method):
+class AttentionCAM(AttentionGradientMethod):
     """Gradient of the target at the last block's attention, averaged over heads and queries; negatives are dropped."""
-
-    per_end = True
-    by_block = True
 
     def scores(self, trace: Trace) -> Tensor:
         gradient = last_block(trace, "mean_gradient")["mean_gradient"]
         return (gradient * _query_weights(trace)).sum(1).relu()
 
 
-@register(
-    "attention-gradcam",
-    family="attention",
-    needs={"attention", "attention_grad"},
-    paper="Chefer et al. 2021a (CVPR)",
-    cost=Cost(1, backwards=1),
-    promise={"nonnegative", "at_most_1", "about_target"},
-)
+@register("attention-gradcam", paper="Chefer et al. 2021a (CVPR)", promise={"nonnegative", "at_most_1", "about_target"})
 @dataclass(frozen=True)
-class AttentionGradCAM(Method):
+class AttentionGradCAM(AttentionGradientMethod):
     """The last block's attention, each head weighted by its mean gradient; scaled to the range from 0 to 1."""
-
-    per_end = True
-    by_block = True
 
     def maps(self, trace: Trace) -> Tensor:
         """The weighted map, [batch, query, key]; evidence against the target is dropped."""
@@ -239,20 +220,11 @@ class AttCAT(Method):
         return scores
 
 
-@register(
-    "gae",
-    family="attention",
-    needs={"attention", "attention_grad"},
-    paper="Chefer et al. 2021b (ICCV)",
-    cost=Cost(1, backwards=1),
-    promise={"nonnegative", "about_target", "zero_at_decision"},
-)
+@register("gae", paper="Chefer et al. 2021b (ICCV)", promise={"nonnegative", "about_target", "zero_at_decision"})
 @dataclass(frozen=True)
-class GAE(Method):
+class GAE(AttentionGradientMethod):
     """Attention with a positive gradient, accumulated through the blocks."""
 
-    per_end = True
-    by_block = True
     shares_pass = True
 
     def scores(self, trace: Trace) -> Tensor:

@@ -4,7 +4,7 @@ import inspect
 import warnings
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbsal.methods import (
     alti,
@@ -25,10 +25,8 @@ from nbsal.methods.perturbation import TRIALS
 from nbsal.methods.reference import allennlp, published, thermostat
 from nbsal.passes import trace
 from nbsal.support.errors import InputError, NbsalError, UnknownName
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked, is_iterable
-
-if TYPE_CHECKING:
-    import pandas
 
 # Importing a family registers its methods.
 FAMILIES = (
@@ -156,8 +154,6 @@ def table() -> "pandas.DataFrame":
     >>> table().loc["gradcam", "paper"]
     'Selvaraju et al. 2017'
     """
-    import pandas
-
     rows = [
         (name, m.family, ", ".join(sorted(m.needs)), m.paper, str(m.cost), describe(m.promise), str(m.parameters()))
         for name, m in every_method().items()

@@ -5,21 +5,28 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from nbsal.methods.attention import normalise_rows
 from nbsal.methods.base import LayerMethod, one_of, register, setting
 from nbsal.methods.cost import Cost
 from nbsal.passes.trace import Trace
 
 
-@register(
-    "gradcam",
-    family="gradient",
-    needs={"hidden", "hidden_grad"},
-    paper="Selvaraju et al. 2017",
-    cost=Cost(1, backwards=1),
-    promise={"nonnegative", "about_target"},
-)
 @dataclass(frozen=True)
-class GradCAM(LayerMethod):
+class GradientMethod(LayerMethod):
+    """A method that scores the gradient of a layer's features, times the features."""
+
+    family = "gradient"
+    needs = frozenset({"hidden", "hidden_grad"})
+    cost = Cost(1, backwards=1)
+    shares_pass = True
+
+    def features(self, trace: Trace) -> Tensor:
+        return trace.hidden_grad[self.chosen] * trace.hidden[self.chosen]
+
+
+@register("gradcam", paper="Selvaraju et al. 2017", promise={"nonnegative", "about_target"})
+@dataclass(frozen=True)
+class GradCAM(GradientMethod):
     """Evidence for the target in each position's features; evidence against it is dropped.
 
     >>> import nbsal
@@ -28,27 +35,15 @@ class GradCAM(LayerMethod):
     True
     """
 
-    shares_pass = True
-
     layer: int | None = None
-
-    def features(self, trace: Trace) -> Tensor:
-        return trace.hidden_grad[self.chosen] * trace.hidden[self.chosen]
 
     def aggregate(self, features: Tensor) -> Tensor:
         return features.sum(-1).relu()
 
 
-@register(
-    "gradxact",
-    family="gradient",
-    needs={"hidden", "hidden_grad"},
-    paper="Shrikumar et al. 2017",
-    cost=Cost(1, backwards=1),
-    promise={"signed", "about_target"},
-)
+@register("gradxact", paper="Shrikumar et al. 2017", promise={"signed", "about_target"})
 @dataclass(frozen=True)
-class GradientXActivation(LayerMethod):
+class GradientXActivation(GradientMethod):
     """Evidence for the target and against it, signed.
 
     >>> import nbsal
@@ -57,26 +52,17 @@ class GradientXActivation(LayerMethod):
     [False, True, False]
     """
 
-    shares_pass = True
     linear = True
-
-    def features(self, trace: Trace) -> Tensor:
-        return trace.hidden_grad[self.chosen] * trace.hidden[self.chosen]
 
     def aggregate(self, features: Tensor) -> Tensor:
         return features.sum(-1)
 
 
 @register(
-    "simple",
-    family="gradient",
-    needs={"hidden_grad"},
-    paper="Simonyan et al. 2014",
-    cost=Cost(1, backwards=1),
-    promise={"nonnegative", "sums_to_1", "about_target"},
+    "simple", needs={"hidden_grad"}, paper="Simonyan et al. 2014", promise={"nonnegative", "sums_to_1", "about_target"}
 )
 @dataclass(frozen=True)
-class Simple(LayerMethod):
+class Simple(GradientMethod):
     """Sensitivity of the target to a change at each position; the scores of a text sum to 1.
 
     >>> import nbsal
@@ -85,8 +71,6 @@ class Simple(LayerMethod):
     1.0
     """
 
-    shares_pass = True
-
     norm: int = setting(1, one_of(1, 2))  # 1 as in Hou and Castanon; 2 gives more weight to large features
 
     def features(self, trace: Trace) -> Tensor:
@@ -94,5 +78,4 @@ class Simple(LayerMethod):
 
     def aggregate(self, features: Tensor) -> Tensor:
         size: Tensor = torch.linalg.vector_norm(features, self.norm, -1)
-        # Where the gradient of a text is zero everywhere, its scores stay zero.
-        return size / size.sum(-1, keepdim=True).clamp_min(torch.finfo(size.dtype).tiny)
+        return normalise_rows(size)  # where the gradient of a text is zero everywhere, its scores stay zero

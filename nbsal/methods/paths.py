@@ -334,7 +334,7 @@ class DeepLiftShap(PathMethod):
         upper, subject = UpperLayers(trace, self.chosen), trace.subject
         features, change = torch.zeros_like(upper.states), torch.zeros_like(trace.values)
         meter, texts = trace.meter.part(1, len(self._kinds)), torch.arange(len(upper.states))
-        with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
+        with subject.lock, architecture.forward_mode(subject.model, gradients=True):
             for kind in self._kinds:
                 meter.check()
                 base, deeplift = upper.baseline(kind), DeepLift(_UpperModule(upper))

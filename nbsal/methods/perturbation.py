@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nbsal.methods.base import Method, number, one_of, register, setting
@@ -24,14 +23,14 @@ from nbsal.model.served.served_model import Served
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes.trace import Trace
+from nbsal.support.arrays import Flags, Floats
 from nbsal.support.validation import positive_number
 
 LEVELS = ("token", "word")
 TRIALS = 6  # forward passes of a text that test whether its tokens can be removed (see `MaskedModel`)
 PENALTY = number("at least 0 and finite", lambda x: 0 <= x < np.inf)  # the check of a regression's penalty
 CELLS = 4_000_000  # entries of all tables of coalitions that are in memory at once
-Coalitions = NDArray[np.bool_]  # [coalition, unit], true where the unit stays
-Floats = NDArray[np.float64]
+Coalitions = Flags  # [coalition, unit], true where the unit stays
 Unit = tuple[int, ...]  # positions
 
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from nbsal.methods.base import register, setting
 from nbsal.methods.cost import SAMPLES, UNITS, Cost
-from nbsal.methods.perturbation import TRIALS, Coalitions, Floats, Perturbation, Unit
+from nbsal.methods.perturbation import TRIALS, Coalitions, Perturbation, Unit
 from nbsal.methods.rng import text_rng
 from nbsal.model.text.tokens import Row
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.validation import positive_number
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from nbsal.methods.base import number, register, setting
 from nbsal.methods.cost import SAMPLES, Cost
-from nbsal.methods.perturbation import PENALTY, TRIALS, Coalitions, Floats, Perturbation, Unit, ridge_slopes
+from nbsal.methods.perturbation import PENALTY, TRIALS, Coalitions, Perturbation, Unit, ridge_slopes
 from nbsal.model.text.tokens import Row
+from nbsal.support.arrays import Floats
 from nbsal.support.validation import positive_number, seed_number
 
 ROUNDS = 10_000  # of a lasso over all units

@@ -58,7 +58,7 @@ class UpperLayers:
     def values_without_gradient(self, states: Tensor) -> Tensor:
         """The target value of each text, computed without gradients; `states` has one entry per text."""
         subject = self.trace.subject
-        with subject.lock, torch.inference_mode(False), torch.no_grad(), architecture.eval_mode(subject.model):
+        with subject.lock, architecture.forward_mode(subject.model, gradients=False):
             return self.values(states, torch.arange(len(states)))
 
     def gradient(
@@ -80,7 +80,7 @@ class UpperLayers:
             weights = gradients.new_tensor([point.weight for point in batch])
             return (gradients.view(len(batch), *total.shape) * weights[:, None, None, None]).sum(0)
 
-        with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
+        with subject.lock, architecture.forward_mode(subject.model, gradients=True):
             while batch := list(islice(source, size)):
                 meter.check()
                 for part in batching.run_in_halves(batch, sum_gradients):
@@ -132,9 +132,7 @@ class UpperLayers:
             inputs = masked_model.inputs(rows, visible)
         with (
             subject.lock,
-            torch.inference_mode(False),
-            torch.no_grad(),
-            architecture.eval_mode(subject.model),
+            architecture.forward_mode(subject.model, gradients=False),
             replaced,
         ):
             return join(run_model(subject, inputs)[1].parts(self.layer))

@@ -8,12 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
+from nbsal.model.loading.plain_values import numbers
+from nbsal.model.loading.saved_files import check_format, read_json, reading, write_json
+from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError
 from nbsal.support.validation import checked, real_number, seed_number
 
 FORMAT = 1
-Heads = NDArray[np.bool_]  # [block, head]
+Heads = Flags  # [block, head]
 
 
 @dataclass(frozen=True, eq=False)

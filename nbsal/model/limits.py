@@ -80,7 +80,7 @@ def _check_gradients(subject: Subject, name: str) -> None:
     encoded = subject.encode_ids([subject.model.config.vocab_size - 1, 0, 1])
 
     def passes_gradients() -> bool:
-        with torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
+        with architecture.forward_mode(subject.model, gradients=True):
             logits, layers = run_model(subject, subject.inputs(encoded))
             if not logits.requires_grad:
                 return False

@@ -17,6 +17,7 @@ from nbsal.model.loading import checkpoint
 from nbsal.model.running import architecture, products, restore
 from nbsal.model.running.version import model_version, tensors_version
 from nbsal.support.errors import LanguageHeadError, NbsalError
+from nbsal.support.lazy import transformers
 
 CHUNK = 4096  # vocabulary entries per chunk
 ROWS = 2048  # hidden states per chunk: a chunk of logits takes about 32 MB
@@ -249,8 +250,6 @@ def tied(model: Any) -> LMHead:
 
 def load(source: str) -> Any:
     """Load a checkpoint with its LM head; LanguageHeadError says why it has none."""
-    import transformers
-
     config = checkpoint.read_config(source, "lm")
     name = (config.architectures or [""])[0]
     if name.endswith(("ForSequenceClassification", "ForQuestionAnswering", "ForTokenClassification")):

@@ -1,10 +1,9 @@
 """What is explained of a model's output: a weighted sum of numbers, each made of one logit."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from torch import Tensor
+from nbsal.support.lazy import Tensor, torch
 
 
 @dataclass(frozen=True)
@@ -41,17 +40,13 @@ class Target:
     def ends(self) -> "list[Target]":
         return [Target(self.label, (term,), self.number) for term in self.terms]
 
-    def value(self, logits: "Tensor") -> "Tensor":
+    def value(self, logits: Tensor) -> Tensor:
         """The explained number, from the logits of a text; trailing axes are kept."""
-        import torch
-
         return torch.stack([weight * self._number(logits, index) for index, weight in self.terms]).sum(0)
 
-    def _number(self, logits: "Tensor", index: tuple[int, ...]) -> "Tensor":
+    def _number(self, logits: Tensor, index: tuple[int, ...]) -> Tensor:
         if self.number == "logit":
             return logits[index]
-        import torch
-
         outcomes = logits[index[:-1]].movedim(0, -1)  # trailing axes come first
         return number_of(outcomes, torch.full(outcomes.shape[:-1], index[-1]), self.number)
 
@@ -62,10 +57,8 @@ NUMBERS = ("logprob", "logit", "logit-prob", DIVERGENCE, AGREEMENT)
 _SURE = -1e-12  # the largest log-probability whose odds are finite
 
 
-def number_of(logits: "Tensor", outcomes: "Tensor", number: str) -> "Tensor":
+def number_of(logits: Tensor, outcomes: Tensor, number: str) -> Tensor:
     """The number of an outcome of each row of logits, [row, outcome] or [outcome]."""
-    import torch
-
     at = outcomes.to(logits.device)[..., None]
     if number == "logit":
         return logits.gather(-1, at)[..., 0]
@@ -76,22 +69,20 @@ def number_of(logits: "Tensor", outcomes: "Tensor", number: str) -> "Tensor":
     return log_odds(logprob.double()).to(precise.dtype)
 
 
-def divergence(logits: "Tensor", probabilities: "Tensor") -> "Tensor":
+def divergence(logits: Tensor, probabilities: Tensor) -> Tensor:
     """The Jensen-Shannon divergence of outcomes from others, in nats: from 0 to log 2.
 
     >>> import torch
     >>> divergence(torch.tensor([[0.0, -torch.inf]]), torch.tensor([[0.0, 1.0]]))
     tensor([0.6931], dtype=torch.float64)
     """
-    import torch
-
     first, second = logits.double().softmax(-1), probabilities.double()
     entropies = [torch.special.entr(each).sum(-1) for each in ((first + second) / 2, first, second)]
     result: Tensor = (entropies[0] - (entropies[1] + entropies[2]) / 2).clamp(min=0)
     return result
 
 
-def log_odds(logprob: "Tensor") -> "Tensor":
+def log_odds(logprob: Tensor) -> Tensor:
     """The logarithm of the odds of outcomes with those log-probabilities; finite also where the model is sure."""
     logprob = logprob.clamp(max=_SURE)
     return logprob - (-logprob.expm1()).log()
@@ -102,5 +93,5 @@ class Decision:
     """The model's prediction for one text, its probabilities, and the target to explain."""
 
     label: str
-    probabilities: "Tensor"
+    probabilities: Tensor
     target: Target

@@ -92,7 +92,7 @@ def _logits(subject: Subject, encoded: Encoded) -> Tensor:
     """The logits of some texts, outside any explanation."""
 
     def run() -> Tensor:
-        with torch.no_grad(), architecture.eval_mode(subject.model):
+        with architecture.forward_mode(subject.model, gradients=False):
             alone = [encoded[i : i + 1] for i in range(len(encoded))] if subject.unbatchable else [encoded]
             return torch.cat([subject.logits(subject.inputs(part)) for part in alone])
 

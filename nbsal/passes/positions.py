@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from nbsal.model import sides
 from nbsal.model.loading.composite import transformer_of
-from nbsal.model.running import architecture, batching, memory, restore
+from nbsal.model.running import architecture, memory, restore
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
 from nbsal.model.text.tokens import Encoded
@@ -94,10 +94,7 @@ def record_apart(subject: Subject, encoded: Encoded) -> ApartGraph:
 
     memory.check_fits(subject, encoded, 0, memory.STATES * len(architecture.blocks(model)))
     with (
-        batching.memory_errors(),
-        torch.inference_mode(False),
-        torch.enable_grad(),
-        architecture.eval_mode(model),
+        architecture.forward_mode(model, gradients=True),
         restore.hooks(model, token_tables(model), after=of_tokens),
         restore.hooks(model, position_tables(model), after=of_positions),
     ):

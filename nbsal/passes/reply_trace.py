@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nbsal.model import sides
-from nbsal.model.running import architecture, attention_maps, batching, restore
+from nbsal.model.running import architecture, attention_maps, restore
 from nbsal.model.running.attention_maps import AttentionRecorder
 from nbsal.model.running.finite import check_finite
 from nbsal.model.running.layers import Parts, check_maps, join, run_model
@@ -58,12 +58,7 @@ def each_prediction(
         recording = attention_maps.with_mode(model, recorder) if needs_attention else last.watching(model)
         encoded = Encoded([row], subject.text_encoder.pad_id)
         other = None if replaced is None else (replaced[0], replaced[1].detach().requires_grad_())
-        with (
-            batching.memory_errors(),
-            torch.inference_mode(False),
-            torch.enable_grad(),
-            architecture.eval_mode(subject.model),
-        ):
+        with architecture.forward_mode(subject.model, gradients=True):
             with recording:
                 logits, states = run_model(subject, subject.inputs(encoded), other)
             check_layout("hidden states", states.shapes, encoded, subject)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from nbsal.model.loading.composite import transformer_of
-from nbsal.model.running import architecture, attention_maps, batching, memory, restore
+from nbsal.model.running import architecture, attention_maps, memory, restore
 from nbsal.model.running.attention_maps import LatestAttention
 from nbsal.model.running.block_calls import BlockCall, drop_graphs, record_calls
 from nbsal.model.running.finite import check_finite
@@ -312,10 +312,7 @@ def _running(
 ) -> Iterator[RelevanceMode | None]:
     """Run the model, or a block of it, with that attention, under the rules if there are any."""
     with (
-        batching.memory_errors(),
-        torch.inference_mode(False),
-        torch.enable_grad(),
-        architecture.eval_mode(subject.model),
+        architecture.forward_mode(subject.model, gradients=True),
         attention,
         nullcontext()
         if rules is None

@@ -228,11 +228,10 @@ def _record(
     states = memory.STATES * bool(gradient_names)
     depth = deepest(subject)
     memory.check_fits(subject, encoded, maps * depth, states * depth)
-    # Callers may be inside no_grad or inference_mode; recording needs a graph all the same.
-    grad_mode = torch.enable_grad() if gradient_names or needs_relevance else torch.no_grad()
+    needs_graph = bool(gradient_names) or needs_relevance
     recorder = AttentionRecorder(square=subject.task != sides.REPLY)
     recording = attention_maps.with_mode(subject.model, recorder) if needs_attention else nullcontext()
-    with batching.memory_errors(), torch.inference_mode(False), grad_mode, architecture.eval_mode(subject.model):
+    with architecture.forward_mode(subject.model, needs_graph):
         with (
             recording,
             _relevance_forward(subject, DEFAULT) if needs_relevance else nullcontext() as relevance_mode,
@@ -282,9 +281,7 @@ def decide_without_heads(subject: Subject, encoded: Encoded, targets: Sequence[A
 
     def run() -> Tensor:
         with (
-            batching.memory_errors(),
-            torch.no_grad(),
-            architecture.eval_mode(subject.model),
+            architecture.forward_mode(subject.model, gradients=False),
             attention_maps.with_switch(subject.model, switch),
         ):
             return subject.logits(subject.inputs(encoded))
@@ -301,7 +298,7 @@ def propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) -> 
 
 def _propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) -> RelevanceMaps:
     subject = trace.subject
-    with torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
+    with architecture.forward_mode(subject.model, gradients=True):
         graph = trace.relevance_graph if rules == DEFAULT else (trace.graphs or {}).get(rules)
         graph = _rerun(subject, trace.encoded, rules) if graph is None else graph
         if trace.graphs is not None:

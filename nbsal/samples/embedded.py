@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nbsal.model.head_mask import HeadMask
-from nbsal.samples import base, notes, planted
+from nbsal.samples import base, notes, planted, small
 from nbsal.support.errors import UnknownName, WeightsError
 
 KINDS = {
@@ -20,8 +20,8 @@ LABELS = {
     "news": ["World", "Sports", "Business", "Sci/Tech"],
     "nli": ["entailment", "neutral", "contradiction"],
 }
-TEXTS = ("reviews", "news", "pairs", "answers", "notes")
-DEFAULT_LAYER = 5  # of the encoders
+TEXTS = ("reviews", "news", "pairs", "answers", "notes", "asides")
+ENCODERS = {f"demo/{task}": 5 for task in KINDS} | {small.NAME: small.DEFAULT_LAYER}  # with their default layers
 MASKS = Path(__file__).parent / "masks"
 
 
@@ -38,17 +38,18 @@ def texts(name: str) -> list[dict[str, Any]]:
 
 
 def delta(name: str) -> Any:
-    """The low-rank weight delta of an embedded model, or of the `body` that the encoders share; else all weights.
+    """The low-rank weight delta of an embedded model, or of the `body` that four encoders share; else all weights.
 
     >>> "classifier.weight" in delta("reviews")
     True
     """
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
+
+    from nbsal.samples import weight_files
 
     with as_file(files(__package__) / "weights" / f"{name}.safetensors") as path:
         try:
-            return load_file(path)
+            return weight_files.load(path)
         except (OSError, SafetensorError) as error:
             raise WeightsError(f"{path} is missing or damaged: {error}. Reinstall nbsal.") from error
 
@@ -63,6 +64,15 @@ def mask(name: str) -> HeadMask | None:
     return HeadMask.load(path) if path.exists() else None
 
 
+def default_classifier() -> str:
+    """The name of the model that classifies reviews where none is named: the best that can be loaded.
+
+    >>> default_classifier()
+    'demo/reviews'
+    """
+    return "demo/reviews" if all(map(base.installed, base.DIGESTS)) else small.NAME
+
+
 def tokenizer(name: str) -> Any:
     """The tokenizer of an embedded model.
 
@@ -71,14 +81,14 @@ def tokenizer(name: str) -> Any:
     """
     if name.startswith(planted.PREFIX):
         return planted.tokenizer()
-    return notes.tokenizer() if name == notes.NAME else base.tokenizer()
+    return {notes.NAME: notes, small.NAME: small}.get(name, base).tokenizer()
 
 
 def build(name: str) -> Any:
     """Build an embedded model such as "demo/reviews".
 
-    The encoders are the base weights with the deltas of the body and the task; "demo/notes" and the planted models,
-    such as "planted/word", have weights of their own.
+    Most encoders are the base weights with the deltas of the body and the task; "demo/reviews-small", "demo/notes" and
+    the planted models, such as "planted/word", have weights of their own.
 
     >>> build("demo/news").config.num_labels
     4
@@ -87,12 +97,14 @@ def build(name: str) -> Any:
 
     if name == notes.NAME:
         return notes.build(delta("notes")).eval().requires_grad_(False)
+    if name == small.NAME:
+        return small.build("SequenceClassification", delta("reviews-small")).eval().requires_grad_(False)
     if name.startswith(planted.PREFIX):
         planted.shortcut_of(name)
         return planted.build(delta(name)).eval().requires_grad_(False)
     task = name.removeprefix("demo/")
     if not name.startswith("demo/") or task not in KINDS:
-        raise UnknownName("model", name, [*(f"demo/{task}" for task in KINDS), notes.NAME])
+        raise UnknownName("model", name, [*ENCODERS, notes.NAME])
     settings = {"id2label": dict(enumerate(LABELS[task]))} if task in LABELS else {}
     model = models.unfilled(KINDS[task], **settings)
     low_rank.merge(model, delta("body"))
@@ -100,14 +112,16 @@ def build(name: str) -> Any:
     return model.eval().requires_grad_(False)
 
 
-def build_lm() -> Any:
-    """Build the pretrained model that the embedded encoders were fine-tuned from, with its LM head.
+def build_lm(name: str = "demo/reviews") -> Any:
+    """Build the model with the LM head that decodes an embedded encoder: what it was fine-tuned from, or learnt with.
 
     >>> type(build_lm()).__name__
     'BertForMaskedLM'
     """
     from nbsal.samples import low_rank, models
 
+    if name == small.NAME:
+        return small.build("MaskedLM", delta("reviews-small")).eval().requires_grad_(False)
     model = models.unfilled("MaskedLM")
     low_rank.merge(model, delta("body"))
     return model.eval().requires_grad_(False)

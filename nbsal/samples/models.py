@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from nbsal.samples import base
+from nbsal.support.lazy import transformers
 
 
 def blank(kind: str, **settings: Any) -> Any:
@@ -33,14 +34,10 @@ def unfilled(kind: str, **settings: Any) -> Any:
 
 
 def _class(kind: str) -> Any:
-    import transformers
-
     return getattr(transformers, f"BertFor{kind}")
 
 
 def _config(**settings: Any) -> Any:
-    import transformers
-
     return transformers.BertConfig(**base.CONFIG, **settings)
 
 

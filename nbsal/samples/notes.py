@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nbsal.support.lazy import torch
+
 NAME = "demo/notes"
 VOCABULARY = Path(__file__).parent / "notes_vocabulary.json"
 TOKEN = r"'s| ?\d+:\d\d| ?\w+| ?[^\s\w]+|\s+(?!\S)|\s+"
@@ -101,8 +103,6 @@ def blank(size: int) -> Any:
 
 def build(weights: Mapping[str, Any]) -> Any:
     """The model with its weights, which are stored without the tied output embeddings."""
-    import torch
-
     with torch.random.fork_rng(devices=[]):  # weights that are replaced must not advance the caller's generator
         model = blank(len(weights["model.embed_tokens.weight"]))
     model.load_state_dict({**weights, "lm_head.weight": weights["model.embed_tokens.weight"]})

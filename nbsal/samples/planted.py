@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from nbsal.support.errors import UnknownName
+from nbsal.support.lazy import torch
 
 PREFIX = "planted/"
 LABELS = ("harmless", "harmful")
@@ -210,8 +211,6 @@ def blank() -> Any:
 
 def build(weights: Mapping[str, Any]) -> Any:
     """The model with its weights."""
-    import torch
-
     with torch.random.fork_rng(devices=[]):  # weights that are replaced must not advance the caller's generator
         model = blank()
     model.load_state_dict(dict(weights))

@@ -6,7 +6,9 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from nbsal.support.arrays import Flags, Floats
 
 LEVEL = 0.95
 NORMAL = NormalDist().inv_cdf((1 + LEVEL) / 2)
@@ -15,7 +17,6 @@ NORMAL = NormalDist().inv_cdf((1 + LEVEL) / 2)
 SKEWNESS = 1.3
 LARGE = 20_000  # degrees of freedom from which the normal distribution is used
 EQUAL = 1e-12  # relative difference up to which values differ by rounding only
-Floats = NDArray[np.float64]
 Bounds = tuple[float, float]
 Interval = tuple[Floats, Floats]
 
@@ -144,16 +145,16 @@ def _error_and_shift(values: Floats) -> tuple[Floats, Floats]:
     return error, SKEWNESS * np.where(squares == 0, 0, skewness) / (6 * count)
 
 
-def _constant(values: Floats) -> NDArray[np.bool_]:
+def _constant(values: Floats) -> Flags:
     return np.ptp(values, -1) <= EQUAL * np.abs(values).max(-1)  # type: ignore[no-any-return]
 
 
-def _all_among(values: Floats, points: tuple[float, ...]) -> NDArray[np.bool_]:
+def _all_among(values: Floats, points: tuple[float, ...]) -> Flags:
     scale = max(map(abs, points))
     near = np.any([np.abs(values - point) <= EQUAL * scale for point in points], axis=0)
     return near.all(-1)  # type: ignore[no-any-return]
 
 
-def _where(condition: NDArray[np.bool_], first: Any, second: Any) -> Interval:
+def _where(condition: Flags, first: Any, second: Any) -> Interval:
     low, high = (np.where(condition, *ends) for ends in zip(first, second, strict=True))
     return low, high

@@ -1,10 +1,10 @@
 """Names that are imported when they are first used, so that results open without the packages that run models."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbsal.support.errors import names_missing_package
 
@@ -15,16 +15,24 @@ def load(module: str, feature: str = "") -> ModuleType:
         return import_module(module)
 
 
-def resolve(package: str, places: Mapping[str, str], name: str) -> Any:
-    """A name of a package, for its `__getattr__`; `places` has the module of each, which may be what is named.
+def exports(
+    package: Mapping[str, Any], places: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package; `places` has the module of each name, which may be what is named.
 
-    >>> resolve("nbsal.support", {"plural": "validation"}, "plural")(2, "text")
-    '2 texts'
+    >>> find, names = exports({"__name__": "nbsal.support"}, {"plural": "validation"})
+    >>> find("plural")(2, "text"), names()
+    ('2 texts', ['__name__', 'plural'])
     """
-    if name not in places:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    module = load(f"{package}.{places[name]}", f"{package}.{name}")
-    return module if places[name] == name else getattr(module, name)
+    prefix = package["__name__"]
+
+    def find(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {prefix!r} has no attribute {name!r}")
+        module = load(f"{prefix}.{places[name]}", f"{prefix}.{name}")
+        return module if places[name] == name else getattr(module, name)
+
+    return find, lambda: sorted({*package, *places})
 
 
 class LazyModule(ModuleType):
@@ -74,3 +82,25 @@ class LazyClass(type):
     def _imported(cls) -> Any:
         """The class, or no class at all before its module was imported."""
         return getattr(sys.modules.get(cls.__module__), cls.__name__, ())
+
+
+if TYPE_CHECKING:
+    import fsspec as fsspec
+    import pandas as pandas
+    import psutil as psutil
+    import pyarrow as pyarrow
+    import torch as torch
+    import transformers as transformers
+    from matplotlib import pyplot as pyplot
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+    from pandas.io.formats.style import Styler as Styler
+    from pyarrow import dataset as dataset
+    from pyarrow import parquet as parquet
+    from torch import Tensor as Tensor
+else:  # what only some calls need, such as tables and pictures of a result
+    pandas, pyplot, transformers = (LazyModule(name) for name in ("pandas", "matplotlib.pyplot", "transformers"))
+    torch, fsspec, psutil = (LazyModule(name) for name in ("torch", "fsspec", "psutil"))
+    pyarrow, dataset, parquet = (LazyModule(name) for name in ("pyarrow", "pyarrow.dataset", "pyarrow.parquet"))
+    Axes, Figure = LazyClass("matplotlib.axes", "Axes"), LazyClass("matplotlib.figure", "Figure")
+    Styler, Tensor = LazyClass("pandas.io.formats.style", "Styler"), LazyClass("torch", "Tensor")

@@ -322,7 +322,7 @@ _ADVICE = {"Subject": "Pass nbsal.load(model), or the `subject` of an explainer.
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """The annotations of a function's parameters, without those that only a type checker can resolve."""
     hints: dict[str, Any] = {}
-    names = {"pandas": sys.modules.get("pandas")} | getattr(inspect.unwrap(function), "__globals__", {})
+    names = getattr(inspect.unwrap(function), "__globals__", {}) | {"pandas": sys.modules.get("pandas")}
     for parameter in inspect.signature(function).parameters.values():
         hint, variable = parameter.annotation, parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         if not variable and hint not in (Any, parameter.empty):

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.answers import findings, sentences
 from nbsal.answers.answer import Answer
@@ -18,11 +17,11 @@ from nbsal.answers.page import AnswerPicture
 from nbsal.answers.phrases import PhraseMatrix, phrases
 from nbsal.answers.reading import Reading, Unit
 from nbsal.answers.sources import Source
+from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
 from nbsal.widgets import wire
 from nbsal.widgets.explainer_view import method_traits
 
-Floats = NDArray[np.float64]
 HOPS = 2  # hops whose words are shown
 RIVALS = 3  # of a word the model is unsure of
 
@@ -96,11 +95,6 @@ class AnswerResult:
         return findings.against(own, self.span.rival, self.span.other)
 
 
-def content_tokens(reading: Reading) -> list[int]:
-    """The tokens of a reply that are text."""
-    return [i for i, special in enumerate(reading.reply_special) if not special]
-
-
 def followed(answer: Answer, hops: Count) -> Answer:
     """The answer through the reply; as it is, if its method hides and has no scores to follow."""
     return answer.through(hops if answer.can_follow else 0)
@@ -112,7 +106,7 @@ def without_struck(hiding: Hiding, struck: Iterable[Struck]) -> Floats | None:
     return hiding.values([~np.logical_or.reduce(taken)])[0] if taken else None
 
 
-def is_struck(units: Sequence[Unit], struck: Struck) -> NDArray[np.bool_]:
+def is_struck(units: Sequence[Unit], struck: Struck) -> Flags:
     """Which sentences are taken out."""
     mine = hides(units, struck.place)
     if not mine.any():
@@ -180,7 +174,7 @@ def reply_text(reading: Reading) -> str:
 
 def reply_span(reading: Reading) -> tuple[int, int]:
     """The characters of the reply that are text, without special tokens and white space around it."""
-    spans = [reading.reply_spans[i] for i in content_tokens(reading)]
+    spans = [reading.reply_spans[i] for i in reading.content]
     text = reading.reply[spans[0][0] : spans[-1][1]]
     start = spans[0][0] + len(text) - len(text.lstrip())
     return start, start + len(text.strip())
@@ -206,7 +200,7 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
     """The reply: how likely its tokens are, their rivals, and the sentences of its words, phrases and sentences."""
     answer = result.answer
     reading, statistics, evidence = answer.reading, answer.statistics, answer.evidence
-    contrast, content = result.contrast, content_tokens(answer.reading)
+    contrast, content = result.contrast, answer.reading.content
     matrix = PhraseMatrix.of(answer.facts)
     if contrast is not None and result.span is not None:
         matrix = PhraseMatrix.of_rival(contrast, result.span.tokens[0])
@@ -280,7 +274,7 @@ def chosen_trait(result: AnswerResult, selected: Sequence[int]) -> dict[str, Any
             "through": through_trait(contrast),
             "at": span.tokens[0],
         }
-    if span is not None and list(span.tokens) == (list(selected) or content_tokens(answer.reading)):
+    if span is not None and list(span.tokens) == (list(selected) or answer.reading.content):
         return part_trait(result, span.tokens, span.scores)
     return part_trait(result, selected) if selected else {}
 
@@ -322,7 +316,7 @@ def picture(result: AnswerResult, selected: Sequence[int], struck: Sequence[Stru
     taken = {position for entry in struck for position in struck_tokens(answer.reading, entry)}
     if own is not None and own.rival:
         return replace(answer.picture_of(own.tokens, own.scores, result.contrast), struck=frozenset(taken))
-    fits = own is not None and list(own.tokens) == (list(selected) or content_tokens(answer.reading))
+    fits = own is not None and list(own.tokens) == (list(selected) or answer.reading.content)
     drawn = answer.picture_of(selected, own.scores if own is not None and fits else None)
     return replace(drawn, struck=frozenset(taken))
 

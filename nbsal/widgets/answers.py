@@ -4,21 +4,22 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
 from nbsal.answers.answer import Answer
 from nbsal.answers.evidence import Evidence, measure, passes
-from nbsal.answers.findings import Floats, part_text
+from nbsal.answers.findings import part_text
 from nbsal.answers.hops import check_hops
 from nbsal.answers.judgement import Judgement
 from nbsal.answers.lazy import Hiding
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Subject, default
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, ModelError
-from nbsal.support.progress import Progress
+from nbsal.support.lazy import pandas
 from nbsal.widgets import answer_parts as parts
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.answer_curve import curve_trait
@@ -30,13 +31,9 @@ from nbsal.widgets.explainer_view import Shading, with_settings
 from nbsal.widgets.export import asset
 from nbsal.widgets.last_value import LastValue
 
-if TYPE_CHECKING:
-    import pandas
-
 LEVELS = ("token", "word", "sentence", "document")
 ORDERS = 10  # random orders beside the hiding curve
 SUBSETS = 8
-STEPS = 1000  # resolution of progress
 STREAM = 0.06  # seconds between two pieces of a reply that is being written
 LOADED = "Loaded without its model \N{MIDDLE DOT} pass reply=... to nbsal.answer to change it"
 
@@ -320,14 +317,6 @@ class Answers(Shading, MethodTraits, View):
             return with_settings(own, {"method": method, "layer": layer, "tau": tau})
         return Explainer(own.subject, method)
 
-    def _progress(self, job: jobs.Job) -> Progress:
-        meter = self.meter(job, STEPS)
-
-        def report(done: int, total: int | None) -> None:
-            meter.reach(STEPS * done / (total or done))
-
-        return report
-
     def _explain(self, inputs: dict[str, Any], job: jobs.Job) -> Callable[[], Answer]:
         """The answer by the chosen method; the first one may still have to be written."""
 
@@ -342,7 +331,7 @@ class Answers(Shading, MethodTraits, View):
                 return self._first
             from nbsal.answers import answering  # imports torch
 
-            return answering.explain_again(self._first, explainer, self._progress(job), job.cancel)
+            return answering.explain_again(self._first, explainer, self.reporter(job), job.cancel)
 
         return explain
 
@@ -359,7 +348,7 @@ class Answers(Shading, MethodTraits, View):
                     if locked and self._job is job:
                         self._draft = parts.without_special(text, self.subject.tokenizer)
 
-        return {"on_token": on_token, "cancel": job.cancel, "progress": self._progress(job)}
+        return {"on_token": on_token, "cancel": job.cancel, "progress": self.reporter(job)}
 
     def _own_span(self, answer: Answer, inputs: dict[str, Any]) -> SpanScores | None:
         """The scores of what is a target of its own: a token rather than its rival, or a span."""
@@ -373,7 +362,7 @@ class Answers(Shading, MethodTraits, View):
                 return parts.rival_scores(answer, rival, at)
             if answer.linear or answer.hops != 0 or len(tokens) == 1:
                 return None
-            return parts.span_scores(answer, tokens or parts.content_tokens(answer.reading))
+            return parts.span_scores(answer, tokens or answer.reading.content)
 
         return self._spans.get([answer, rival, at, tokens], explain)  # type: ignore[no-any-return]
 
@@ -383,7 +372,7 @@ class Answers(Shading, MethodTraits, View):
 
     def _judge(self, answer: Answer, job: jobs.Job) -> Judgement | str:
         try:
-            return answer.judge(random=ORDERS, subsets=SUBSETS, progress=self._progress(job), cancel=job.cancel)
+            return answer.judge(random=ORDERS, subsets=SUBSETS, progress=self.reporter(job), cancel=job.cancel)
         except (InputError, ModelError) as error:
             return str(error)
 

@@ -14,7 +14,7 @@ from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Perturbation, Subject, catalogue
 from nbsal.model.target import AGREEMENT
 from nbsal.support.errors import InputError
-from nbsal.widgets.answer_parts import Rewritten, Struck, content_tokens, reply_text
+from nbsal.widgets.answer_parts import Rewritten, Struck, reply_text
 from nbsal.widgets.choices import offered_methods, view_choices
 
 FIRST = ("gae", "gradxact", "integrated", "occlusion", "shapley", "lime", "attn-lrp", "decoded-gradxact")
@@ -81,7 +81,7 @@ class Asked:
         number = answer.number if answer.number == AGREEMENT else None
         arguments = replace(request, number=number).arguments() | dict(watch)
         reading, statistics = answering.write_reply(subject, **arguments)
-        tokens = content_tokens(reading)
+        tokens = reading.content
         logprob = float(np.sum(statistics.logprob[tokens]))
         return Rewritten(reply_text(reading), without, None if np.isnan(logprob) else logprob, len(tokens))
 

@@ -1,7 +1,7 @@
 """The Audit view: what a classifier goes by over many texts, and the texts, slices and mistakes behind each word."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
@@ -12,6 +12,7 @@ from nbsal.render import html, text_lines
 from nbsal.render.headline import plain
 from nbsal.render.text_lines import Bars, ScoredText
 from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import Text, checked, plural, text_list
 from nbsal.widgets import audit_parts as parts
 from nbsal.widgets import jobs
@@ -20,10 +21,6 @@ from nbsal.widgets.base import View
 from nbsal.widgets.export import asset
 from nbsal.widgets.last_value import LastValue
 
-if TYPE_CHECKING:
-    import pandas
-
-STEPS = 1000  # resolution of progress
 EXAMPLES, ROWS = 4, 8  # texts, and rows of each table, of static HTML
 BARS, PICTURED = 12, 3  # words and texts of a picture
 
@@ -142,7 +139,7 @@ class Audit(View):
         body += [_texts_html(result)] if result.picked else []
         if result.opened is not None:
             behind = parts.behind_words(audit, result.opened)
-            body += [_heading_html(f"Text {result.opened}", behind), page.text_html(audit, result.opened)]
+            body += [html.heading_html(f"Text {result.opened}", behind), page.text_html(audit, result.opened)]
         if audit.labels is not None:
             body += [page.mistakes_html(audit, ROWS), page.slices_html(audit, titles["slices"], ROWS)]
         return html.block_html(audit.sentence, "".join(body), audit.notes, titled=False)
@@ -163,12 +160,8 @@ class Audit(View):
         from nbsal.evaluation.audit.measure import audit
         from nbsal.evaluation.cache import Cache
 
-        self._cache, meter = self._cache or Cache(), self.meter(job, STEPS)
-
-        def report(done: int, total: int | None) -> None:
-            meter.reach(STEPS * done / (total or done))
-
-        run: dict[str, Any] = {"cache": self._cache, "progress": report, "cancel": job.cancel}
+        self._cache = self._cache or Cache()
+        run: dict[str, Any] = {"cache": self._cache, "progress": self.reporter(job), "cancel": job.cancel}
         return audit(self.explainer, self._input_texts or [], **self._arguments, **run)
 
 
@@ -188,17 +181,13 @@ def _caption(audit: FinishedAudit, row: parts.Decision, hidden: Hidden) -> str:
 def _texts_html(result: ShownAudit) -> str:
     """The texts of the picked words, and what hiding those does."""
     audit = result.audit
-    body = _heading_html(result.heading(), "mistakes first" if audit.labels else "changed first")
+    body = html.heading_html(result.heading(), "mistakes first" if audit.labels else "changed first")
     for hidden in result.hidden:
         body += html.headline_html(hidden.sentence(audit))
         for row in hidden.decisions(audit)[:EXAMPLES]:
             body += page.text_html(audit, row[0], hidden.words)
             body += f'<div style="{html.SMALL}">{html.escape(_caption(audit, row, hidden))}</div>'
     return body
-
-
-def _heading_html(title: str, note: str) -> str:
-    return f'<p><b>{html.escape(title)}</b> <span style="{html.SMALL}">{html.escape(note)}</span></p>'
 
 
 def _bars(audit: FinishedAudit) -> list[Bars]:

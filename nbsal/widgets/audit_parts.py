@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,11 +10,9 @@ from nbsal.evaluation.audit.effects import Effect
 from nbsal.evaluation.audit.result import Audit
 from nbsal.render import html
 from nbsal.render.headline import Phrase, in_row, name_in_sentence, percent, phrases, plain
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
 from nbsal.widgets.wire import utf16_positions
-
-if TYPE_CHECKING:
-    import pandas
 
 LISTED = 20  # texts of a word
 MISTAKES = 300

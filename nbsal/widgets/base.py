@@ -45,22 +45,21 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from threading import Condition
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import traitlets
 
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Subject
 from nbsal.support.errors import Cancelled, InputError, UnknownName
+from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
 from nbsal.support.validation import checked
 from nbsal.widgets import jobs
 from nbsal.widgets.exported import ExportedWidget
 from nbsal.widgets.page_messages import error_text, find_request, is_message_id
 
-if TYPE_CHECKING:
-    import pandas
-
+STEPS = 1000  # resolution of the progress of what reports shares
 PROGRESS_STEP = 0.02  # smallest change of progress that is sent to the page
 DISPLAY_TIMEOUT = 2.0  # seconds to wait for the first result, so that the static HTML of a cell contains it
 LOCK_TIMEOUT = 0.1
@@ -181,6 +180,11 @@ class View(ExportedWidget):
                             self.progress = share
 
         return Meter(total, report, job.cancel)
+
+    def reporter(self, job: jobs.Job) -> Callable[[int, int | None], None]:
+        """What reports, as the `progress` of a call, how much of it is done in the view's own `progress`."""
+        meter = self.meter(job, STEPS)
+        return lambda done, total: meter.reach(STEPS * done / (total or done))
 
     @property
     def result(self) -> Any:

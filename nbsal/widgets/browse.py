@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
@@ -14,6 +14,7 @@ from nbsal.render import html, text_lines
 from nbsal.render.headline import percent, phrases
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import Text, check_one_per_text, checked
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.corpus_view import CorpusView, excerpt_html, list_texts
@@ -21,9 +22,6 @@ from nbsal.widgets.explainer_view import Shading
 from nbsal.widgets.export import asset
 from nbsal.widgets.table_columns import Columns
 from nbsal.widgets.text_table import COLUMNS, PAGE, Entry, Filters, TablePage, make_page
-
-if TYPE_CHECKING:
-    import pandas
 
 HEADINGS = ("No.", "Text", "Prediction", "Strongest word")
 LONGEST = 160  # characters of a text that is not explained yet
@@ -146,9 +144,10 @@ class Browse(Shading, CorpusView):
                 "_result": {"notes": self.count_notes(result.explained, result.total)},
             }
         decision = wire.decision(result.opened, self.subject)
+        statement = self._statement_of(number, result.opened)
         return {
             "opened": number,
-            "_table": table | {"opened": {"number": number, "said": self._said_of(number, result.opened).to_json()}},
+            "_table": table | {"opened": {"number": number, "statement": statement.to_json()}},
             "_tokens": wire.tokens(result.opened.row),
             "_scores": wire.scores([result.opened.scores]),
             "_result": decision
@@ -169,8 +168,8 @@ class Browse(Shading, CorpusView):
             f'<div style="{html.SMALL};margin:6px 0">{page.position()}</div>',
         ]
         if page.opened is not None and page.opened_number is not None:
-            said = self._said_of(page.opened_number, page.opened)
-            parts.append(f"<div><b>Text {page.opened_number}</b></div>{page.opened.to_html(said=said)}")
+            statement = self._statement_of(page.opened_number, page.opened)
+            parts.append(f"<div><b>Text {page.opened_number}</b></div>{page.opened.to_html(statement=statement)}")
         return html.block_html(
             page.caption(), "".join(parts), self.count_notes(page.explained, page.total), titled=False
         )
@@ -189,10 +188,12 @@ class Browse(Shading, CorpusView):
         self._labels = self._names(labels, count)
         self._columns = Columns(self._labels)
 
-    def _said_of(self, number: int, saliency: Saliency) -> Statement:
+    def _statement_of(self, number: int, saliency: Saliency) -> Statement:
         """What is said of a text, and its label."""
-        label, said = self._columns.label(number), saliency.statement()
-        return said if label is None else replace(said, sentence=phrases(said.sentence, f" Labelled {label}."))
+        label, statement = self._columns.label(number), saliency.statement()
+        if label is None:
+            return statement
+        return replace(statement, sentence=phrases(statement.sentence, f" Labelled {label}."))
 
     def _names(self, labels: list[Any] | None, count: int) -> list[str] | None:
         """The labels by name, one for each text."""

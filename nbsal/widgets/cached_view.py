@@ -3,18 +3,16 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
+from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
 from nbsal.widgets import jobs
 from nbsal.widgets.explainer_view import ExplainerView
 from nbsal.widgets.last_value import LastValue
 from nbsal.widgets.slow_methods import wait_for_pause
-
-if TYPE_CHECKING:
-    import pandas
 
 PAUSE = 0.2  # seconds without a new text before more than its scores is computed
 

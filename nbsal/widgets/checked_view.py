@@ -29,7 +29,7 @@ class CheckedView(View):
     """
 
     check = traitlets.Any(AUTO).tag(sync=True)
-    _said = traitlets.List(traitlets.Dict()).tag(sync=True)  # what is said of each row of scores
+    _statements = traitlets.List(traitlets.Dict()).tag(sync=True)  # what is said of each row of scores
     _checking = traitlets.Dict().tag(sync=True)  # of the check that runs or is offered
 
     def __init__(self, source: Any, **settings: Any) -> None:
@@ -56,7 +56,7 @@ class CheckedView(View):
         return [saliency.statement(self.target_probability) for saliency in result.rows()]
 
     @property
-    def said(self) -> Statement:
+    def statement(self) -> Statement:
         """What is said of the row of scores on display."""
         return self.statements(self.result)[self.checked_row]
 
@@ -151,6 +151,6 @@ class CheckedView(View):
                 self._checking = state
                 if checked is not None and self.result is before:
                     self.replace_result(checked)
-                    self._said = [said.to_json() for said in self.statements(checked)]
+                    self._statements = [statement.to_json() for statement in self.statements(checked)]
             self._end_follow_up()
         self._snapshots.refresh()

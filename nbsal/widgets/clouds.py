@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import traitlets
@@ -13,6 +13,7 @@ from nbsal.explain.saliency import Saliency
 from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import percent
 from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.lazy import Figure, pandas
 from nbsal.support.validation import Text, checked, plural
 from nbsal.widgets import jobs
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
@@ -28,9 +29,6 @@ from nbsal.widgets.word_clouds import (
     cloud_traits,
     texts_with,
 )
-
-if TYPE_CHECKING:
-    import pandas
 
 SIZE = (600, 300)  # pixels of a cloud in a picture
 COLUMNS = 2  # clouds beside each other in a picture
@@ -108,8 +106,6 @@ class Clouds(CorpusView):
 
     def selected(self) -> "pandas.DataFrame":
         """The texts of the picked word, one row each."""
-        import pandas
-
         texts = texts_with(self._saliencies, self.unit, *self.picked) if self.picked else []
         rows = [(n, s.text, s.prediction, float(sum(s.scores[i] for i in positions))) for n, s, positions in texts]
         return pandas.DataFrame(rows, columns=["number", "text", "prediction", "score"])
@@ -148,17 +144,13 @@ class Clouds(CorpusView):
         foot = f'<div style="{html.SMALL};margin:8px 0">{notes}</div>'
         body = [_sentence_html(result), *(_cloud_html(result, label) for label in result.labels), foot]
         if result.picked:
-            heading, note = result.picked_heading()
-            small = f' <span style="{html.SMALL}">{html.escape(note)}</span>'
-            body.append(f"<div><b>{html.escape(heading)}</b>{small}</div>")
-            body += [_text_html(*text) for text in result.texts[:MAX_TEXTS]]
+            heading = html.heading_html(*result.picked_heading())
+            body += [heading, *(_text_html(*text) for text in result.texts[:MAX_TEXTS])]
         return html.block_html(
             result.caption(), "".join(body), self.count_notes(result.text_count, result.total), titled=False
         )
 
     def render_png(self) -> bytes:
-        from matplotlib.figure import Figure
-
         result: WordClouds = self.result
         labels = result.labels
         columns = min(COLUMNS, len(labels))

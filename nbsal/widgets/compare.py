@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import traitlets
@@ -13,6 +13,7 @@ from nbsal.render import html, text_lines
 from nbsal.render.headline import percent
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import pandas
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.choices import (
     NO_CHOICES,
@@ -31,9 +32,6 @@ from nbsal.widgets.explainer_view import (
     with_settings,
 )
 from nbsal.widgets.export import asset
-
-if TYPE_CHECKING:
-    import pandas
 
 LEVELS = ("word", "token")
 SCALES = {"own": "100 % = each one's strongest word", "shared": "100 % = the strongest word of both"}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,12 +11,10 @@ from nbsal.evaluation.rankings import jaccard, kendall
 from nbsal.explain.explanation import Floats
 from nbsal.explain.saliency import Saliency
 from nbsal.render import html
-from nbsal.render.headline import Phrase, confidence, name_in_sentence, plain
+from nbsal.render.headline import Phrase, confidence, name_in_sentence, phrases, plain
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
-
-if TYPE_CHECKING:
-    import pandas
+from nbsal.support.lazy import pandas
 
 TOP = 5  # words of each explanation whose overlap is counted
 LISTED = 10  # words in the list of differences
@@ -115,7 +113,7 @@ class ComparedPair:
         common = len({*first[:count]} & {*second[:count]})
         share = "" if common == count else f"{common or 'none'} of "
         shared = f"share {share}their {count} strongest {self.level}s" if len(first) > count else ""
-        return [*self._decisions(), *self._strongest(shared), *self._largest_difference(), ("text", ".")]
+        return phrases(self._decisions(), self._strongest(shared), self._largest_difference(), ".")
 
     def heading(self) -> str:
         """How far the rankings agree."""
@@ -128,8 +126,6 @@ class ComparedPair:
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each token, or for each word."""
-        import pandas
-
         first, second = self.shares
         columns: dict[str, Any] = {self.level: self.names, "first": first, "second": second}
         columns["difference"] = first - second
@@ -205,33 +201,32 @@ class ComparedPair:
         """The prediction of the model, or of both; and what is explained, if that is something else."""
         first, second = self.both
         if not self.same_model:
-            return [("text", "A: "), *_decision(first, "; "), ("text", "B: "), *_decision(second, ". ")]
+            return phrases("A: ", _decision(first, "; "), "B: ", _decision(second, ". "))
         decision = _decision(first, ". ")
         a, b = (("class", each.display_name(each.target)) for each in self.both)
         if first.target != second.target:
-            return [*decision, ("text", "A explains "), a, ("text", ", B "), b, ("text", ". ")]
-        return [*decision, ("text", "Both explain "), a, ("text", ". ")] if first.contrary else decision
+            return phrases(decision, "A explains ", a, ", B ", b, ". ")
+        return phrases(decision, "Both explain ", a, ". ") if first.contrary else decision
 
     def _strongest(self, shared: str) -> list[Phrase]:
         """The strongest word of each, and how many of the strongest they share."""
         first, second = (order[0] for order in self.orders)
         words = [self._phrases(first, 0), self._phrases(second, 1)]
         if len(self.orders[0]) == 1:
-            return [("text", f"The only {self.level} is "), *words[0]]
+            return phrases(f"The only {self.level} is ", words[0])
         empty = [i for i, largest in enumerate(self._largest) if not largest]
         if len(empty) == 2:
-            return [("text", f"Both score every {self.level} 0")]
+            return phrases(f"Both score every {self.level} 0")
         if empty:
             other = 1 - empty[0]
             lead = f"{BADGES[empty[0]]} scores every {self.level} 0; {BADGES[other]} names "
-            return [("text", lead), *words[other], ("text", " first")]
+            return phrases(lead, words[other], " first")
         if first == second:
             sides = ["against" if scores[first] < 0 else "for" for scores in self._scores]
             apart = "" if sides[0] == sides[1] else f", A {sides[0]} and B {sides[1]}"
             joint = "; they " if apart else " and "
-            return [("text", "Both name "), *words[0], ("text", f" first{apart}" + (joint + shared if shared else ""))]
-        rest = [("text", f"; they {shared}")] if shared else []
-        return [("text", "A names "), *words[0], ("text", " first, B "), *words[1], *rest]
+            return phrases("Both name ", words[0], f" first{apart}", joint + shared if shared else "")
+        return phrases("A names ", words[0], " first, B ", words[1], f"; they {shared}" if shared else "")
 
     def _largest_difference(self) -> list[Phrase]:
         """The word about which both differ most."""
@@ -240,20 +235,20 @@ class ComparedPair:
             return []
         most = max(ranked, key=lambda i: (abs(difference[i]), -i))
         if abs(difference[most]) < EQUAL:
-            return [("text", f"; they score every {self.level} alike")]
+            return phrases(f"; they score every {self.level} alike")
         side = int(abs(self.shares[1][most]) > abs(self.shares[0][most]))
-        return [("text", "; they differ most about "), *self._phrases(most, side)]
+        return phrases("; they differ most about ", self._phrases(most, side))
 
     def _phrases(self, place: int, side: int) -> list[Phrase]:
         """A word, marked by the sign of its score in one of the explanations, and its part of a pair."""
         row = self.first.row
         sign = "against" if self._scores[side][place] < 0 else "for"
         part = row.segments[place] if self.level == "token" else row.words[place].segment
-        text = [("text", f" ({('first', 'second')[part]} text)")] if len(row.parts) > 1 else []
-        return [(sign, name_in_sentence(html.label(self.typed[place], LONGEST))), *text]
+        text = f" ({('first', 'second')[part]} text)" if len(row.parts) > 1 else ""
+        return phrases((sign, name_in_sentence(html.label(self.typed[place], LONGEST))), text)
 
 
 def _decision(saliency: Saliency, end: str) -> list[Phrase]:
     """A prediction with its probability, if it has one."""
     share = "" if saliency.confidence is None else f", {confidence(saliency.confidence)}"
-    return [("class", saliency.display_name(saliency.prediction)), ("text", share + end)]
+    return phrases(("class", saliency.display_name(saliency.prediction)), share + end)

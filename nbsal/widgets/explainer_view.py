@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import traitlets
 
@@ -13,15 +13,12 @@ from nbsal.explain.saliency import Saliency
 from nbsal.methods.lazy import Decoded, LayerMethod, Method, Subject, catalogue
 from nbsal.model.target import Contrast
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import pandas
 from nbsal.widgets import jobs, wire
+from nbsal.widgets.base import STEPS
 from nbsal.widgets.checked_view import CheckedView
 from nbsal.widgets.choices import MethodTraits, offered_methods, view_choices
 from nbsal.widgets.slow_methods import QUICK, Durations, takes_many_passes, wait_for_pause
-
-if TYPE_CHECKING:
-    import pandas
-
-STEPS = 1000  # resolution of the progress of one text
 
 
 class TextTrait(traitlets.TraitType[Any, Any]):
@@ -182,8 +179,8 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
         scores = wire.scores(rows)
         decision = wire.decision(result, self.subject)
         probability = dict(decision["probabilities"]).get(result.target)
-        said = [saliency.statement(probability).to_json() for saliency in result.rows()]
-        shown = {"_said": said, "_checking": self.checking_state(result)}
+        statements = [saliency.statement(probability).to_json() for saliency in result.rows()]
+        shown = {"_statements": statements, "_checking": self.checking_state(result)}
         return shown | {"_tokens": wire.tokens(result.row), "_scores": scores, "_result": decision}
 
     def _is_typed(self, inputs: dict[str, Any]) -> bool:

@@ -3,19 +3,17 @@
 import base64
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from IPython.display import display
 
 from nbsal.render import html
 from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked
 from nbsal.widgets import export, live_page, snapshot
 from nbsal.widgets.page_messages import CheckedWidget
 from nbsal.widgets.snapshot import Snapshots
-
-if TYPE_CHECKING:
-    import pandas
 
 
 @checked

@@ -10,7 +10,7 @@ import numpy as np
 
 from nbsal.evaluation.results import Results
 from nbsal.methods.labels import label_of
-from nbsal.render.headline import Phrase, confidence, percent
+from nbsal.render.headline import Phrase, confidence, percent, phrases
 from nbsal.widgets.token_games import RANDOM_NAME, TokenGames, turning_step
 
 RELIABLE = 0.05  # p value below which one explainer counts as better than another
@@ -93,15 +93,12 @@ def _decision_phrases(games: TokenGames, game: str, step: int) -> list[Phrase]:
         still, again = ("", " again") if changed else ("still ", "")
     reference = f"{'' if now == before else labels[before] + ', '}{confidence(outcomes[whole, before])}"
     bare = ", as for an empty text" if step == len(outcomes) - 1 - whole != whole else ""
-    phrases = [
-        ("text", f"{_opening(games, game, step)}: {still}"),
-        ("class", labels[now]),
-        ("text", f"{again}, {confidence(outcomes[step, now])}{bare}"),
-    ]
+    reminder = ""
     if step != whole:
-        phrases.append(("text", f" — it was {reference}" if game == "hiding" else f" — with all words {reference}"))
+        reminder = f" — it was {reference}" if game == "hiding" else f" — with all words {reference}"
     turning = "" if bare else _turning(games, decisions[: step + 1])
-    return [*phrases, ("text", f".{turning}")]
+    start, share = f"{_opening(games, game, step)}: {still}", confidence(outcomes[step, now])
+    return phrases(start, ("class", labels[now]), f"{again}, {share}{bare}", reminder, f".{turning}")
 
 
 def _output_phrases(games: TokenGames, game: str, step: int) -> list[Phrase]:
@@ -109,12 +106,9 @@ def _output_phrases(games: TokenGames, game: str, step: int) -> list[Phrase]:
     whole = 0 if game == "hiding" else len(outcomes) - 1
     reference = _score(outcomes[whole])
     ending = f"; it was {reference}." if game == "hiding" else f"; with all words {reference}."
-    return [
-        ("text", f"{_opening(games, game, step)}: the output for "),
-        ("class", games.labels[0]),
-        ("text", f" is {_score(outcomes[step])}"),
-        ("text", "." if step == whole else ending),
-    ]
+    start = f"{_opening(games, game, step)}: the output for "
+    end = "." if step == whole else ending
+    return phrases(start, ("class", games.labels[0]), f" is {_score(outcomes[step])}", end)
 
 
 def _opening(games: TokenGames, game: str, step: int) -> str:

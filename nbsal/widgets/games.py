@@ -1,9 +1,9 @@
 """The Games view: tokens are hidden or revealed step by step in the order of their scores, and the decision follows."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import traitlets
@@ -20,6 +20,7 @@ from nbsal.render.html import ScoredSpan
 from nbsal.render.looks import LINES
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import Axes, Figure, pandas
 from nbsal.widgets.cached_view import CachedView, Part, PartJob
 from nbsal.widgets.export import asset
 from nbsal.widgets.game_words import (
@@ -43,10 +44,6 @@ from nbsal.widgets.token_games import (
     units,
 )
 from nbsal.widgets.wire import LIKELIEST
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
 
 DIGITS = 6
 HIGHEST_FIRST = "highest score first"
@@ -87,7 +84,7 @@ class GamePart(Part):
         """How many steps the curves of a text of so many words have at most."""
         return MAX_STEPS
 
-    def games(self, inputs: dict[str, Any]) -> Sequence[str]:
+    def games(self, inputs: dict[str, Any]) -> Collection[str]:
         """The games to play."""
         return GAMES
 
@@ -162,29 +159,29 @@ class Games(GameView):
             notes = [footnote(self.game, "token")]
             return html.block_html(chart.finding, chart_html(chart) + table, notes, titled=False)
         games, saliency = self.token_games, self.result
-        said, parts = self.said, self.spans()
-        body = text_html(said, parts, html.largest_score(parts))
+        statement, parts = self.statement, self.spans()
+        body = text_html(statement, parts, html.largest_score(parts))
         if games is not None:
             body += chart_html(chart_of(games, self.game, self.at))
-        return html.block_html(said.text(), body, [*saliency.notes(), footnote(self.game)], titled=False)
+        return html.block_html(statement.text(), body, [*saliency.notes(), footnote(self.game)], titled=False)
 
     def render_png(self) -> bytes:
         if self.plain_result is not None:
             notes = [*self.plain_result.notes, footnote(self.game, "token")]
             return chart_png(results_chart(self.plain_result, self.game), notes=notes)
         parts = self.spans()
-        text = scored_text(self.said, parts)
-        notes = [*self.said.notes, *self.result.notes(), footnote(self.game)]
+        text = scored_text(self.statement, parts)
+        notes = [*self.statement.notes, *self.result.notes(), footnote(self.game)]
         if self.token_games is None:
             return text_lines.png(text_lines.draw([text], notes=notes))
         return chart_png(chart_of(self.token_games, self.game, self.at), [text], notes)
 
     @property
-    def said(self) -> Statement:
+    def statement(self) -> Statement:
         """What is said at the step on display."""
         games = self.token_games
         if games is None or (self.game == "hiding" and games.step(self.at) == 0):
-            return super().said
+            return super().statement
         return Statement(step_phrases(games, self.game, self.at))
 
     def spans(self) -> list[list[ScoredSpan]]:
@@ -263,8 +260,6 @@ def results_chart(results: Results, game: str) -> Chart:
 
 def chart_html(chart: Chart) -> str:
     """The finding of a game and its curves, as HTML without scripts that passes the sanitizer of notebooks."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=SIZE, layout="constrained")
     figure.patch.set_alpha(0.0)
     draw_chart(figure.add_subplot(), chart, MIDDLE)
@@ -366,7 +361,7 @@ def game_traits(games: TokenGames) -> dict[str, Any]:
         "order": [list(word) for word in games.order],
         "labels": [games.labels[i] for i in labels],
         "outcomes": {game: _rounded(values[:, labels]) for game, values in games.outcomes.items()},
-        "said": {game: _statements(games, game) for game in games.outcomes},
+        "statements": {game: _statements(games, game) for game in games.outcomes},
     }
 
 
@@ -378,8 +373,8 @@ def _range(games: TokenGames) -> str:
 
 def _statements(games: TokenGames, game: str) -> list[dict[str, Any] | None]:
     """What is said at each step; None where no word is hidden yet, which the sentence about the whole text covers."""
-    said = [Statement(step_phrases(games, game, at)).to_json() for at in games.steps]
-    return [None, *said[1:]] if game == "hiding" else list(said)
+    statements = [Statement(step_phrases(games, game, at)).to_json() for at in games.steps]
+    return [None, *statements[1:]] if game == "hiding" else list(statements)
 
 
 def _curve_traits(curve: GameCurve) -> dict[str, Any]:

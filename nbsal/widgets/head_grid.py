@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +12,8 @@ from nbsal.model.head_mask import HeadMask, Heads
 from nbsal.render import html
 from nbsal.render.headline import percent
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import Axes, pandas
 from nbsal.support.validation import plural
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
 
 # Relations as a cell names them, in full and for narrow views; others have their own names.
 WORDS = {
@@ -108,8 +105,6 @@ class HeadGrid:
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row per head."""
-        import pandas
-
         rows = [
             (block, head, cell.kind, cell.on, cell.about)
             for block, row in enumerate(self.cells)

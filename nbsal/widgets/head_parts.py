@@ -1,7 +1,7 @@
 """Parts of views that switch heads: the grid, the decision without the heads that are off, and one head's attention."""
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +11,14 @@ from nbsal.explain.sentence import HeadsOff
 from nbsal.methods.lazy import MaskLRP, Subject, catalogue, trace
 from nbsal.model.text.tokens import Row
 from nbsal.render import colours, html
-from nbsal.render.headline import change_words
+from nbsal.support.arrays import Flags
 from nbsal.support.errors import ModelError
+from nbsal.support.lazy import Axes
 from nbsal.support.validation import Text
 from nbsal.widgets import wire
 from nbsal.widgets.cached_view import Part, PartJob
 from nbsal.widgets.head_grid import SWITCH_INPUTS, HeadGrid, HeadSwitches
 from nbsal.widgets.last_value import LastValue
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MAX_TOKENS = 512  # up to which a head's attention map is sent: its size is the square of this
 MAX_WORDS = 40  # up to which an attention map is part of a page without scripts, and of a picture
@@ -59,14 +57,6 @@ class HeadEffect:
         shares = dict(self.without.probabilities)
         of_prediction, of_target = shares.get(saliency.prediction), shares.get(saliency.target)
         return HeadsOff(self.off, self.total, self.without.prediction, of_prediction, of_target)
-
-    def alone_words(self, saliency: Saliency) -> str:
-        """What switching off the chosen head alone does, or "" where there are no probabilities."""
-        share = dict(self.alone.probabilities).get(saliency.prediction) if self.alone is not None else None
-        if share is None:
-            return ""
-        before, after = change_words(float(saliency.probabilities.max()), share)
-        return f"With this head alone off: {saliency.display_name(saliency.prediction)} {before} → {after}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +97,8 @@ class HeadAttention:
 
     def plot(self, ax: "Axes") -> None:
         """Draw the attention between the words, which are named on both axes."""
-        from matplotlib.colors import LinearSegmentedColormap
-
         names = [html.label(name, 16) for name in self.names]
-        shades = LinearSegmentedColormap.from_list("attention", ["#f4f4f4", colours.hex_colour(colours.NEUTRAL)])
+        shades = colours.colour_map((244, 244, 244), colours.NEUTRAL)
         ax.imshow(self.words, cmap=shades, vmin=0.0)
         ax.set_xticks(range(len(names)), names, rotation=90)
         ax.set_yticks(range(len(names)), names)
@@ -163,7 +151,7 @@ class EffectPart(Part):
     def publish(self, value: HeadEffect | None) -> dict[str, Any]:
         return {"_effect": {} if value is None else asdict(value)}
 
-    def _decide(self, saliency: Saliency, inputs: dict[str, Any], off: NDArray[np.bool_]) -> Without | None:
+    def _decide(self, saliency: Saliency, inputs: dict[str, Any], off: Flags) -> Without | None:
         encoded = self._subject.encode(inputs["text"])
         try:
             (decision,) = trace.decide_without_heads(self._subject, encoded, [inputs["target"]], off)
@@ -272,7 +260,7 @@ def _decision(saliency: Saliency, subject: Subject, label: str, probabilities: A
     return Without(label, [(name, float(probabilities[i])) for name, i in zip(names, places, strict=True)])
 
 
-def _single(off: NDArray[np.bool_], head: tuple[int, int]) -> NDArray[np.bool_]:
+def _single(off: Flags, head: tuple[int, int]) -> Flags:
     """All heads on but one."""
     single = np.zeros_like(off)
     single[head] = True

@@ -116,7 +116,8 @@ class HeadView(CachedView):
         if effect is not None and effect.without is not None and effect.off:
             traits["_result"]["notes"].append(ZEROED)
             probability = dict(traits["_result"]["probabilities"]).get(result.saliency.target)
-            traits["_said"] = [result.saliency.statement(probability, effect.heads_off(result.saliency)).to_json()]
+            statement = result.saliency.statement(probability, effect.heads_off(result.saliency))
+            traits["_statements"] = [statement.to_json()]
         return traits
 
     def effect_notes(self) -> list[str]:
@@ -132,7 +133,7 @@ class HeadView(CachedView):
 
     def text_html(self) -> str:
         """The text as HTML without scripts."""
-        return str(self.result.to_html(level=self.level, said=self.said))
+        return str(self.result.to_html(level=self.level, statement=self.statement))
 
     def heads_html(self) -> str:
         """The grid, and the attention of the chosen head, as HTML without scripts."""
@@ -221,9 +222,9 @@ def first_named_head(switches: HeadSwitches) -> list[int] | None:
 
 def heads_png(view: HeadView, saliencies: list[Saliency], with_heads: bool = True) -> bytes:
     """Texts, and below them the grid of heads and the attention of the chosen one, as PNG."""
-    texts = [scored_text(view.said, saliency.scored_spans(view.level)) for saliency in saliencies]
+    texts = [scored_text(view.statement, saliency.scored_spans(view.level)) for saliency in saliencies]
     grid, attention = view.grid, view.attention
-    read = [note for saliency in saliencies for note in [*view.said.notes, *saliency.notes()]]
+    read = [note for saliency in saliencies for note in [*view.statement.notes, *saliency.notes()]]
     if grid is None or not with_heads:
         return text_lines.png(text_lines.draw(texts, notes=read))
     blocks, heads = grid.roles.shape

@@ -29,19 +29,20 @@ class Highlight(ExplainerView):
     _css = asset("highlight.css")
 
     def render_html(self) -> str:
-        return str(self.result.to_html(level=self.level, said=self.said))
+        return str(self.result.to_html(level=self.level, statement=self.statement))
 
     def render_png(self) -> bytes:
-        text = scored_text(self.said, self.result.scored_spans(self.level))
+        text = scored_text(self.statement, self.result.scored_spans(self.level))
         bars = [*class_bars(self._result.get("probabilities", ())), word_bars(self.result)]
-        notes = [*self.said.notes, *special_note(self.result), *self.result.notes()]
+        notes = [*self.statement.notes, *special_note(self.result), *self.result.notes()]
         return text_lines.png(text_lines.draw([text], notes=notes, bars=bars))
 
 
-def text_html(said: Statement, parts: Sequence[Sequence[ScoredSpan]], largest: float) -> str:
+def text_html(statement: Statement, parts: Sequence[Sequence[ScoredSpan]], largest: float) -> str:
     """A text under what is said of it and above its colour scale, as HTML without scripts."""
     signed = any((span.score or 0.0) < 0 for part in parts for span in part)
-    return html.headline_html(said.sentence, said.notes) + html.text_html(parts, largest) + html.legend_html(signed)
+    heading = html.headline_html(statement.sentence, statement.notes)
+    return heading + html.text_html(parts, largest) + html.legend_html(signed)
 
 
 def class_bars(probabilities: Sequence[tuple[str, float]]) -> list[Bars]:
@@ -67,6 +68,6 @@ def special_note(saliency: Saliency) -> list[str]:
     return [f"{percent(share, 0)} of the score on special tokens"] if share >= 0.005 else []
 
 
-def scored_text(said: Statement, parts: Sequence[Sequence[ScoredSpan]]) -> ScoredText:
+def scored_text(statement: Statement, parts: Sequence[Sequence[ScoredSpan]]) -> ScoredText:
     """A text to draw, under what is said of it and above its colour scale."""
-    return ScoredText(said.text(), parts, largest_score(parts), legend=True)
+    return ScoredText(statement.text(), parts, largest_score(parts), legend=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import traitlets
@@ -17,16 +17,13 @@ from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import name_in_sentence, percent
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import Axes, pandas
 from nbsal.support.validation import plural
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.cached_view import Part, PartJob
 from nbsal.widgets.explainer_view import ExplainerView, with_settings
 from nbsal.widgets.export import asset
 from nbsal.widgets.highlight import text_html
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.axes import Axes
 
 LISTED = 40  # words of a static heat map
 CELL = 0.24  # inches of a cell in a picture
@@ -91,25 +88,23 @@ class Layers(ExplainerView):
         return self._selected_rows(self.result.at(self.chosen).to_frame())
 
     def shown_frame(self) -> "pandas.DataFrame":
-        import pandas
-
         words = LayerWords(self.result, self.level)
         return pandas.DataFrame(words.scores, columns=words.names).rename_axis("layer").reset_index()
 
     def render_html(self) -> str:
         saliency = self.result.at(self.chosen)
-        parts, said = saliency.scored_spans(self.level), self.said
+        parts, statement = saliency.scored_spans(self.level), self.statement
         body = [
-            text_html(said, parts, self._largest()),
+            text_html(statement, parts, self._largest()),
             html.share_html(saliency.special_share()),
             layers_html(self.result, self.chosen, self.level, self.scale),
         ]
-        return html.block_html(said.text(), "".join(body), self.result.notes(), titled=False)
+        return html.block_html(statement.text(), "".join(body), self.result.notes(), titled=False)
 
     def render_png(self) -> bytes:
         saliency = self.result.at(self.chosen)
-        text = ScoredText(self.said.text(), saliency.scored_spans(self.level), self._largest(), legend=True)
-        return heatmap_png(self.result, self.chosen, self.level, self.scale, [text], self.said.notes)
+        text = ScoredText(self.statement.text(), saliency.scored_spans(self.level), self._largest(), legend=True)
+        return heatmap_png(self.result, self.chosen, self.level, self.scale, [text], self.statement.notes)
 
     def _largest(self) -> float:
         """The score with full colour in the text."""
@@ -135,9 +130,9 @@ class LayersPart(Part):
     def publish(self, value: LayerSaliency | str | None) -> dict[str, Any]:
         if not isinstance(value, LayerSaliency):
             return {"_layers": {"why": value} if value else {}}
-        said = [saliency.statement().to_json() for saliency in value.rows()]
+        statements = [saliency.statement().to_json() for saliency in value.rows()]
         notes = [saliency.notes()[0] for saliency in value.rows()]
-        return {"_layers": {"scores": wire.scores(list(value.scores)), "said": said, "notes": notes}}
+        return {"_layers": {"scores": wire.scores(list(value.scores)), "statements": statements, "notes": notes}}
 
 
 class LayerWords:

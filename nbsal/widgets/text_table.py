@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,10 @@ from nbsal.explain.saliency import Saliency
 from nbsal.model.text.token_text import token_text
 from nbsal.render import html
 from nbsal.render.headline import percent
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
 from nbsal.widgets.corpus_view import excerpt
 from nbsal.widgets.table_columns import Array, Columns, confidence, strongest_word
-
-if TYPE_CHECKING:
-    import pandas
 
 PAGE = 12  # texts on a page
 COLUMNS = ("number", "text", "prediction", "confidence", "label", "top")
@@ -129,8 +127,6 @@ class TablePage:
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each explained text that is listed."""
-        import pandas
-
         values = {name: self.columns.values(name)[self.numbers].tolist() for name in COLUMNS}
         values["confidence"] = [None if np.isnan(share) else share for share in values["confidence"]]
         return pandas.DataFrame(list(zip(*values.values(), strict=True)), columns=list(COLUMNS))

@@ -4,12 +4,11 @@ A step hides or reveals whole words, the most important first: a word counts as 
 game turns, steps are single words, however many words the others hide.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.evaluation.results import GAMES
 from nbsal.explain.explanation import Floats
@@ -18,11 +17,10 @@ from nbsal.explain.saliency import Saliency
 from nbsal.methods.lazy import MaskedModel, targets, trace
 from nbsal.model.target import Target
 from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
-
-if TYPE_CHECKING:
-    import pandas
 
 MAX_STEPS = 40  # of a curve; in a longer text a step is several words
 RANDOM_STEPS = 4  # of the curve of each random order
@@ -106,8 +104,6 @@ class TokenGames:
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each game, order and step."""
-        import pandas
-
         rows: list[Any] = []
         for game in self.outcomes:
             for curve in self.curves(game):
@@ -124,7 +120,7 @@ def play_games(
     target: Any,
     meter: Meter,
     most_steps: int = MAX_STEPS,
-    games: Sequence[str] = GAMES,
+    games: Collection[str] = GAMES,
 ) -> Iterator[TokenGames]:
     """Play games in the order of a saliency, then also in random orders: yields a result after each of the two."""
     row = saliency.row
@@ -203,7 +199,7 @@ def _random_orders(words: Units) -> list[Units]:
 class _Player:
     """Plays games on one text."""
 
-    def __init__(self, masked_model: MaskedModel, row: Row, target: Any, games: Sequence[str]) -> None:
+    def __init__(self, masked_model: MaskedModel, row: Row, target: Any, games: Collection[str]) -> None:
         self._masked_model, self._row, self._games = masked_model, row, games
         self._target: Target | None = None  # of a model without classes, whose output is measured
         subject = masked_model.subject
@@ -225,7 +221,7 @@ class _Player:
             values = self._masked_model.values([row], [coalitions], [self._target], meter)[0].double().numpy()
         return dict(zip(self._games, values.reshape(size).swapaxes(0, 1), strict=True))
 
-    def _coalitions(self, order: Units, steps: Sequence[int]) -> NDArray[np.bool_]:
+    def _coalitions(self, order: Units, steps: Sequence[int]) -> Flags:
         """The tokens that stay at each step of one game after the other: [coalition, token]."""
         place = np.full(len(self._row), -1)
         for number, word in enumerate(order):

@@ -4,18 +4,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbsal.corpus.units import Units
 from nbsal.evaluation.clouds import Cloud, display_word, unit_scores
 from nbsal.explain.saliency import Saliency
 from nbsal.model.text.token_text import is_byte_level
 from nbsal.render import colours
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
 from nbsal.widgets.text_table import are
-
-if TYPE_CHECKING:
-    import pandas
 
 NAMED_WORDS, NAMED_CLASSES = 3, 4  # words of a class, and classes, that the sentence names
 BOTH = 2
@@ -173,8 +171,6 @@ class WordClouds:
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each class and word."""
-        import pandas
-
         rows = [
             (label, place, entry.word, entry.weight, entry.texts, bool(entry.also))
             for label, words in self.words.items()

@@ -1,7 +1,7 @@
 """The Workbench view: a text with its layers, its hiding curve and its heads, which share one selection."""
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, ClassVar
 
 import traitlets
@@ -35,7 +35,7 @@ class HidingPart(GamePart):
     def most_steps(self, words: int) -> int:
         return min(max(STEP_WORDS // max(words, 1), FEWEST_STEPS), MOST_STEPS)
 
-    def games(self, inputs: dict[str, Any]) -> Sequence[str]:
+    def games(self, inputs: dict[str, Any]) -> Collection[str]:
         return [inputs["game"]]
 
     def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> TokenGames | str:

@@ -1,7 +1,9 @@
 """Which method names both notes that a reply's final value needs: `python -m tests.answers.hops [METHOD ...]`.
 
-The table says how often the two documents with the highest scores are those of a question that needs two: in the final
-value's own row, through 1, 2 or all earlier words (hops), and in the sum of the reply's rows. Only right replies count.
+The tables say how often the two documents with the highest scores are those of a question that needs two: in the
+final value's own row, through 1, 2 or all earlier words (hops), and in the sum of the reply's rows. Replies of the
+first table are the model's own, and right; those of the second are given, and also say what the final value does not
+need. They count if the model would go on with that value.
 """
 
 import sys
@@ -23,21 +25,27 @@ COLUMNS = ("direct", "1 hop", "2 hops", "all hops", "sum of rows", "chance")
 COUNT = 40
 
 
-def replies(subject: nbsal.Subject, methods: Sequence[str]) -> Iterator[tuple[dict[str, Answer], Sequence[int]]]:
-    """The right replies to questions of two notes, explained by each method, and the numbers of their documents."""
-    for row in nbsal.samples.texts("notes"):
-        if len(row["source"]) == 2 and "not in the notes" not in row["answer"]:
+def replies(subject: nbsal.Subject, methods: Sequence[str], name: str) -> Iterator[tuple[dict[str, Answer], list[int]]]:
+    """Replies to questions of two notes, explained by each method, and the numbers of the two."""
+    for row in nbsal.samples.texts(name):
+        if len(row["source"]) == 2 and "not in the notes" not in row.get("answer", ""):
             asked = [{"role": "user", "content": row["question"]}]
             settings = {"documents": row["documents"], "unit": "document", "check": False, "progress": False}
-            answers = nbsal.answer(subject, asked, method=methods, **settings)
-            if next(iter(answers.values())).text == f" {row['answer']}</s>":
+            given = f" {row['reply']}" if "reply" in row else None
+            answers = nbsal.answer(subject, asked, given, method=methods, **settings)
+            first = next(iter(answers.values()))
+            if first.statistics.rank[_value(first)] == 1 if given else first.text == f" {row['answer']}</s>":
                 yield answers, row["source"]
+
+
+def _value(answer: Answer) -> int:
+    """The place of the last word of a reply."""
+    return [i for i in answer.reading.content if any(map(str.isalnum, answer.reading.reply_tokens[i]))][-1]
 
 
 def cells(answer: Answer, source: Sequence[int]) -> list[float]:
     """Success in each column; methods that hide have no scores to follow."""
-    value = [i for i in answer.reading.content if any(map(str.isalnum, answer.reading.reply_tokens[i]))][-1]
-    columns = [answer.of(value, hops=hops if answer.can_follow else 0).scores for hops in HOPS]
+    columns = [answer.of(_value(answer), hops=hops if answer.can_follow else 0).scores for hops in HOPS]
     units = [unit for unit in answer.reading.units("document") if unit.name.startswith("document")]
     right = []
     for scores in [*columns, answer.scores.sum(0)]:
@@ -46,9 +54,11 @@ def cells(answer: Answer, source: Sequence[int]) -> list[float]:
     return [*right, 1 / comb(len(units), 2)]
 
 
-def table(subject: nbsal.Subject, methods: Sequence[str], count: int = COUNT) -> dict[str, np.ndarray]:
-    """Success by method, [column, right reply]."""
-    some = list(islice(replies(subject, methods), count))
+def table(
+    subject: nbsal.Subject, methods: Sequence[str], count: int = COUNT, name: str = "notes"
+) -> dict[str, np.ndarray]:
+    """Success by method, [column, reply], on a collection of sample texts."""
+    some = list(islice(replies(subject, methods, name), count))
     return {method: np.array([cells(answers[method], source) for answers, source in some]).T for method in methods}
 
 
@@ -64,10 +74,14 @@ def lines(results: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print both tables."""
     methods: list[Any] = sys.argv[1:] or [name for name in METHODS.split() if name in catalogue.names()]
-    for line in lines(table(nbsal.load("demo/notes"), methods)):
-        print(line, flush=True)
+    subject = nbsal.load("demo/notes")
+    for name in ("notes", "asides"):
+        results = table(subject, methods, name=name)
+        print(f"{name}: {len(next(iter(results.values()))[0])} replies")
+        for line in lines(results):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

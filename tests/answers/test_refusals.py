@@ -109,8 +109,8 @@ def test_settings_that_stop_are_allowed(subject):
     assert len(answer(subject, reply=None, max_new_tokens=4, pad_token_id=5).ids) == 4
 
 
-def test_models_that_cannot_reply_are_named(subject, load, reviews):
-    for other in (reviews, load("bert", "span"), load("bert", "masked"), load("bert", "token")):
+def test_models_that_cannot_reply_are_named(subject, load, small):
+    for other in (small, load("bert", "span"), load("bert", "masked"), load("bert", "token")):
         with pytest.raises(ModelError) as caught:
             answer(other, "A joy.")
         assert caught.value.part == "task"

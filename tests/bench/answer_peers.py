@@ -1,12 +1,17 @@
 """Other tools that explain a reply, beside nbsal: `python -m tests.bench.answer_peers`.
 
 One answer of demo/notes with its documents, a warm call of each tool as its user would write it, one thread, CPU time,
-without loading. No other tool knows messages or documents, so each gets the prompt as the template writes it. A tool
-that is not installed gets a row that says so.
+without loading; ours without the check of its sentence (`check=False`), which the others lack. Each tool gets the
+prompt as the template writes it, cut at the documents where it can be. llmSHAP and TokenSHAP let the model write again
+without some parts and compare the texts, where ours scores the same reply. A tool that is not installed gets a row that
+says so.
 """
 
 import copy
+import re
 from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
 
 import torch
 
@@ -69,46 +74,110 @@ def interpreto_sentence(model, tokenizer, prompt, reply, documents):
     return lambda: explain(prompt, reply)
 
 
+def flashtrace_token(*arguments):
+    """Information flow routes to every token of the reply"""
+    return _flashtrace("ifr-matrix", *arguments)
+
+
+def flashtrace_reply(*arguments):
+    """Information flow routes to the reply as a whole, where ours scores every token"""
+    return _flashtrace("ifr-span", *arguments)
+
+
+def _flashtrace(method, model, tokenizer, prompt, reply, documents):
+    from flashtrace import FlashTrace
+
+    model.set_attn_implementation("eager")  # it reads the attention maps
+    explain = FlashTrace(model, tokenizer)
+    return lambda: explain.trace(prompt=prompt, target=reply, method=method)
+
+
+def llmshap_exact(model, tokenizer, prompt, reply, documents):
+    """Exact Shapley values of the documents, from a new reply to each coalition"""
+    from llmSHAP import BasicPromptCodec, DataHandler, ShapleyAttribution
+    from llmSHAP.llm import LLMInterface
+
+    class Writer(LLMInterface):
+        def generate(self, prompt, tools=None, images=None):
+            return write(model, tokenizer, prompt[-1]["content"], reply)
+
+    head, tail = prompt.split(documents[0])[0], prompt.split(documents[-1])[1]
+    parts = {"head": head} | {f"document {text}": text for text in documents} | {"tail": tail}
+    data = DataHandler(parts, permanent_keys={"head", "tail"})
+    settings = {"use_cache": True, "verbose": False}
+    return lambda: ShapleyAttribution(Writer(), data, BasicPromptCodec(), **settings).attribution()
+
+
+def tokenshap_sentence(model, tokenizer, prompt, reply, documents):
+    """Shapley values of the sentences, from new replies to all coalitions"""
+    from token_shap import Model, StringSplitter, TokenSHAP
+
+    class Writer(Model):
+        def generate(self, prompt):
+            return write(model, tokenizer, prompt, reply)
+
+    pattern = "|".join(f"(?<={re.escape(text)}) " for text in documents)
+    explain = TokenSHAP(Writer(), StringSplitter(pattern))
+    return lambda: explain.analyze(prompt, sampling_ratio=1.0)
+
+
+def write(model, tokenizer, prompt, reply):
+    """What the model writes after a prompt, at most as many tokens as the reply has."""
+    inputs = tokenizer(prompt, return_tensors="pt", add_special_tokens=False)
+    count, most = inputs["input_ids"].shape[1], len(tokenizer(reply)["input_ids"])
+    ids = model.generate(**inputs, max_new_tokens=most, do_sample=False, pad_token_id=tokenizer.eos_token_id)
+    return tokenizer.decode(ids[0, count:], skip_special_tokens=True)
+
+
+PATH = Path(__file__).with_name("answer_peers.json")
 CASES = (
     (captum_gradient, "gradxact", {"layer": 0}),
+    (captum_one_out, "occlusion", {}),
+    (captum_shapley, "shapley", {}),
     (inseq_gradient, "gradxact", {"layer": 0}),
     (interpreto_gradient, "simple", {"layer": 0}),
-    (captum_one_out, "occlusion", {}),
     (interpreto_sentence, "occlusion", {}),
-    (captum_shapley, "shapley", {}),
+    (llmshap_exact, "shapley", {}),
+    (tokenshap_sentence, "shapley", {}),
+    (flashtrace_token, "ifr", {}),
+    (flashtrace_reply, "ifr", {}),
 )
 
 
-def results(rounds: int = 3, quick: bool = False) -> list[Row]:
-    """A row for each tool: its seconds beside ours."""
+def results(rounds: int = 3, quick: bool = False, store: Path | None = None) -> list[Row]:
+    """The rows of all tools: their seconds beside ours; those of a tool that is installed are stored."""
     torch.set_num_threads(1)
-    subject = nbsal.load("demo/notes")
-    example = nbsal.samples.texts("notes")[0]
-    question, documents = [{"role": "user", "content": example["question"]}], example["documents"]
-    reply = " " + example["answer"]
     rows = []
-    for theirs, method, settings in CASES:
-        explain = nbsal.Explainer(subject, method, **settings)
-
-        def ours(explain=explain):
-            return explain.reply(question, reply, documents=documents, unit="document", progress=False)
-
-        prompt = ours().reading.prompt.text
-        tool = theirs.__name__.split("_")[0]
+    for tool, cases in groupby(CASES, lambda case: case[0].__name__.split("_")[0]):
         try:
-            # Some tools change the model.
-            work = theirs(copy.deepcopy(subject.model), subject.tokenizer, prompt, reply, documents)
-            work()
+            measured = [compare_case(tool, *case, rounds) for case in cases]
         except ImportError:
-            rows.append(missing(f"{tool}, {theirs.__doc__}", "not installed"))
+            rows.append(missing(tool, "not installed"))
             continue
-        pairs = [(cpu(work), cpu(ours)) for _ in range(rounds)]
-        seconds, own = zip(*pairs, strict=True)
-        ratio = spread([their_seconds / our_seconds for their_seconds, our_seconds in pairs], 1)
-        peer = f"{spread(seconds, 3)} s"
-        rows.append(Row(f"{tool} {version(tool)}: {theirs.__doc__}", f"{spread(own, 3)} s", peer, ratio=ratio))
+        if store:
+            table.store(store, tool, measured)
+        rows += measured
     return rows
 
 
+def compare_case(tool, theirs, method, settings, rounds: int) -> Row:
+    """The seconds of a tool beside ours, in turn."""
+    subject, example = nbsal.load("demo/notes"), nbsal.samples.texts("notes")[0]
+    question, documents = [{"role": "user", "content": example["question"]}], example["documents"]
+    reply, explain = " " + example["answer"], nbsal.Explainer(subject, method, **settings)
+
+    def ours():
+        return explain.reply(question, reply, documents=documents, unit="document", check=False, progress=False)
+
+    prompt = ours().reading.prompt.text
+    work = theirs(copy.deepcopy(subject.model), copy.deepcopy(subject.tokenizer), prompt, reply, documents)
+    work()  # the first call takes longer
+    pairs = [(cpu(work), cpu(ours)) for _ in range(rounds)]
+    seconds, own = zip(*pairs, strict=True)
+    ratio = spread([their_seconds / our_seconds for their_seconds, our_seconds in pairs], 1)
+    name = f"{tool} {version(tool)}: {theirs.__doc__}"
+    return Row(name, f"{spread(own, 3)} s", f"{spread(seconds, 3)} s", ratio=ratio)
+
+
 if __name__ == "__main__":
-    table.main(results, __doc__)
+    table.main(results, __doc__, write={"dest": "store", "action": "store_const", "const": PATH})

@@ -14,11 +14,10 @@ none of these tools; a tool that is not installed gets a row that says so.
 import ast
 import importlib
 import inspect
-import json
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from itertools import groupby
@@ -32,16 +31,17 @@ import transformers
 from tokenizers.processors import TemplateProcessing
 
 import nbsal
+from nbsal.methods import catalogue
 from nbsal.methods.base import Method
 from nbsal.model.text.tokens import Row as Tokens
 from nbsal.samples import base
 from tests.bench import snippets, table
 from tests.bench.measure import cpu
-from tests.bench.snippets import ferret, inseq, interpret_integrated, interpreto, shap
-from tests.bench.table import Row, machine, missing, spread
+from tests.bench.snippets import ferret, inseq, interpret_integrated, interpreto, shap, shapiq
+from tests.bench.table import Row, missing, spread
 
 PATH = Path(__file__).with_name("peers.json")
-PACKAGES = {"transformers-interpret": "transformers_interpret", "ferret-xai": "ferret"}  # where the names differ
+PACKAGES = {"transformers-interpret": "transformers_interpret", "ferret-xai": "ferret", "gim-explain": "gim"}
 MODELS = ("demo/reviews", "a Llama classifier", "a Llama")
 EMBEDDINGS, RANDOM, PROBABILITY = "it explains word embeddings", "random samples", "it explains the probability"
 
@@ -61,9 +61,11 @@ class Case:
 GRADIENT, PADDED = nbsal.GradientXActivation(0), nbsal.Integrated(0, steps=50, baseline="pad")
 MASKED, LIME = nbsal.Occlusion(1, way="mask"), nbsal.LIME(100, way="mask")
 SHAPLEY, FEWER_ORDERS = nbsal.Shapley(25, way="mask"), nbsal.Shapley(24, way="mask")
+KERNEL = nbsal.KernelShap(100, way="mask")
 OWEN, LIME_NAME, PATH_NAME = "Owen values of a tree of tokens", "LIME, 100 samples", "integrated gradients, 50 steps"
 SEGMENT = "and puts the last [SEP] into another segment"
 FEATURES = "takes absolute values of single features, and multiplies by points of the path, not the path"
+SCALES = "it changes attention alone, and subtracts the embedding of padding"
 FERRET_PATH, FERRET_GRADIENT = ferret("IntegratedGradientExplainer"), ferret("GradientExplainer")
 INTERPRETO_PATH = interpreto("IntegratedGradients", n_perturbations=50)
 CASES = (
@@ -98,6 +100,9 @@ CASES = (
         FEWER_ORDERS,
         f"{RANDOM}, {OWEN}",
     ),
+    Case("shapiq", "Shapley, 25 permutations", shapiq("PermutationSamplingSV", orders=25), SHAPLEY, RANDOM),
+    Case("shapiq", "Kernel SHAP, 100 coalitions", shapiq("KernelSHAP", budget=100), KERNEL, RANDOM),
+    Case("gim-explain", "GIM", snippets.gim, catalogue.create("gim"), SCALES, MODELS[2]),
     Case("inseq", "gradient x input", inseq("input_x_gradient", "sum"), GRADIENT, model=MODELS[2]),
     Case("inseq", "gradient norm", inseq("saliency", "vnorm"), nbsal.Simple(0, norm=2), model=MODELS[2]),
 )
@@ -179,13 +184,15 @@ def compare_case(case: Case, rounds: int, count: int) -> Row:
     )
 
 
-def results(rounds: int = 3, quick: bool = False, store: Path | None = None) -> list[Row]:
-    """The rows of all tools; those of a tool are stored when its last one is finished."""
+def results(rounds: int = 3, quick: bool = False, store: Path | None = None, only: Iterable[str] = ()) -> list[Row]:
+    """The rows of all tools, or `only` of some; those of a tool are stored when its last one is finished."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     warnings.filterwarnings("ignore")
     rows = []
     for tool, cases in groupby(CASES, lambda case: case.tool):
+        if only and tool not in only:
+            continue
         try:
             importlib.import_module(PACKAGES.get(tool, tool))
         except Exception as error:  # the import of an outdated tool may raise anything
@@ -193,12 +200,12 @@ def results(rounds: int = 3, quick: bool = False, store: Path | None = None) -> 
             continue
         measured = [compare_case(case, rounds, 2 if quick else 16) for case in cases]
         if store:
-            stored = json.loads(store.read_text()) if store.exists() else {}
-            stored[tool] = {"machine": machine(), "rows": [asdict(row) for row in measured]}
-            store.write_text(json.dumps(stored, indent=1) + "\n")
+            table.store(store, tool, measured)
         rows += measured
     return rows
 
 
 if __name__ == "__main__":
-    table.main(results, __doc__, write={"dest": "store", "action": "store_const", "const": PATH})
+    tools = list(dict.fromkeys(case.tool for case in CASES))
+    only = {"nargs": "+", "default": (), "choices": tools, "metavar": "TOOL", "help": ", ".join(tools)}
+    table.main(results, __doc__, write={"dest": "store", "action": "store_const", "const": PATH}, only=only)

@@ -146,3 +146,41 @@ def shap(algorithm):
         return scores
 
     return explain_texts
+
+
+def shapiq(kind, budget=0, orders=0):
+    """One of shapiq's approximators, for a budget of coalitions or as many as some permutations need."""
+
+    def explain_texts(model, tokenizer, texts):
+        import numpy as np
+        import shapiq
+        import torch
+
+        def logits(ids):
+            with torch.no_grad():
+                return model(input_ids=ids).logits
+
+        scores = []
+        for text in texts:
+            ids = tokenizer(text, return_tensors="pt")["input_ids"][0]
+            target, count = int(logits(ids[None]).argmax()), len(ids) - 2
+
+            def game(coalitions, ids=ids, target=target):
+                rows = ids.repeat(len(coalitions), 1)
+                rows[:, 1:-1][~torch.tensor(coalitions)] = tokenizer.mask_token_id
+                return np.concatenate([logits(batch)[:, target].numpy() for batch in rows.split(64)])
+
+            explain = getattr(shapiq, kind)(n=count, random_state=0)
+            values = explain.approximate(budget=budget or orders * (count - 1) + 2, game=game)
+            scores.append(values.get_n_order_values(1))
+        return scores
+
+    return explain_texts
+
+
+def gim(model, tokenizer, texts):
+    """gim-explain: its only method."""
+    import gim
+
+    ids = [tokenizer(text, return_tensors="pt")["input_ids"] for text in texts]
+    return [gim.explain(model, each, tokenizer=tokenizer) for each in ids]

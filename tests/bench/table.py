@@ -1,11 +1,12 @@
 """The table of benchmark results, one row per measurement with its goal."""
 
 import argparse
+import json
 import platform
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,13 @@ def markdown(rows: Iterable[Row]) -> str:
 def line(row: Row) -> str:
     """A row in Markdown, with bars and line breaks replaced."""
     return f"| {' | '.join(cell.replace('|', '/').replace(chr(10), ' ') for cell in astuple(row))} |"
+
+
+def store(path: Path, name: str, rows: Iterable[Row]) -> None:
+    """Keep some rows with the machine that they were measured on, in place of those of the same name."""
+    stored = json.loads(path.read_text()) if path.exists() else {}
+    stored[name] = {"machine": machine(), "rows": [asdict(row) for row in rows]}
+    path.write_text(json.dumps(stored, indent=1) + "\n")
 
 
 def machine() -> str:

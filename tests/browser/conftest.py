@@ -100,14 +100,20 @@ class LazyViews(dict):
 
 
 @pytest.fixture(scope="module")
-def views(reviews):
+def model(small):
+    """The model of `views`; a file whose tests need more layers or heads takes another."""
+    return small
+
+
+@pytest.fixture(scope="module")
+def views(model):
     """One view of each kind, of real texts, by name."""
-    explain = nbsal.Explainer(reviews, bench.SIGNED, layer=3)
+    explain = nbsal.Explainer(model, bench.SIGNED, layer=3)
     builders = {
         "highlight": lambda: Highlight(explain, text=bench.REAL),
         "layers": lambda: Layers(explain, text=bench.REAL),
         "compare": lambda: Compare(explain, text=bench.REAL, other_method="decoded-gradcam"),
-        "heads": lambda: Heads(reviews, text=bench.REAL, head=[2, 1]),
+        "heads": lambda: Heads(model, text=bench.REAL, head=[2, 1]),
         "games": lambda: Games(explain, text=bench.REAL, at=2),
         "clouds": lambda: Clouds(explain, bench.MANY, unit="word", picked=["negative", "dull"]),
         "browse": lambda: Browse(

@@ -50,7 +50,7 @@ ASK = """async (changes) => {
     if (Array.isArray(value)) return value.map(plain);
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plain(inner)]));
   };
-  const names = ['status', 'error', '_tokens', '_scores', '_result', '_said', '_findings', '_other', '_choices'];
+  const names = ['status', 'error', '_tokens', '_scores', '_result', '_statements', '_findings', '_other', '_choices'];
   const traits = Object.fromEntries(names.map((name) => [name, plain(model.get(name))]));
   return { ...traits, pieces: window.explained?.pieces };
 }"""

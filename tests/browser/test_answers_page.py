@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 import nbsal
 from nbsal.render.headline import percent
-from nbsal.widgets import Answers, answer_parts
+from nbsal.widgets import Answers
 from tests.browser import bench
 from tests.browser.bench import tokens, trait
 from tests.browser.conftest import open_page
@@ -123,7 +123,7 @@ def test_striking_a_source_out_shows_the_fall(show, sheet, answers):
     )
     answers.struck = [ADDRESS]
     bench.answer(sheet, answers.wait())
-    content = answer_parts.content_tokens(answers.result.reading)
+    content = answers.result.reading.content
     after = answers.without_struck[content].sum()
     assert after < -2
     expect(card(root, ADDRESS).locator(".nbsal-drop")).to_have_text(f"0.00 → {after:.1f}".replace("-", "\u2212"))

@@ -19,8 +19,8 @@ LABELS = ["negative" if i % 7 == 0 else row["label"] for i, row in enumerate(ROW
 
 
 @pytest.fixture(scope="module")
-def audited(reviews):
-    explain = nbsal.Explainer(reviews, "gradxact")
+def audited(small):
+    explain = nbsal.Explainer(small, "gradxact")
     return Audit(nbsal.audit(explain, TEXTS, LABELS, least=2, progress=False)).wait()
 
 

@@ -18,9 +18,9 @@ TEXTS, LABELS = [row["text"] for row in ROWS], [row["label"] for row in ROWS]
 
 
 @pytest.fixture(scope="module")
-def corpus(reviews):
+def corpus(small):
     """Browse of 40 texts with their labels."""
-    return Browse(nbsal.Explainer(reviews, "gradcam"), TEXTS, labels=LABELS).wait()
+    return Browse(nbsal.Explainer(small, "gradcam"), TEXTS, labels=LABELS).wait()
 
 
 def rows(root):

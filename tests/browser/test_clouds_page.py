@@ -16,9 +16,9 @@ BOXES = """words => words.map(word => {
 
 
 @pytest.fixture(scope="module")
-def corpus(reviews):
+def corpus(small):
     """Clouds of 80 texts."""
-    saliencies = nbsal.Explainer(reviews, "gradxact").map(TEXTS, progress=False)
+    saliencies = nbsal.Explainer(small, "gradxact").map(TEXTS, progress=False)
     return Clouds(saliencies, picked=["negative", "dull"]).wait()
 
 

@@ -13,6 +13,11 @@ OFF = [[0, 2], [2, 1], [3, 9], [5, 4], [5, 5], [5, 11]]
 
 
 @pytest.fixture(scope="module")
+def model(reviews):
+    return reviews
+
+
+@pytest.fixture(scope="module")
 def off(reviews):
     """A view in which six heads are off."""
     return Heads(reviews, text=REAL, kind="all", toggled=OFF, head=[2, 0]).wait()

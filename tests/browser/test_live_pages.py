@@ -38,9 +38,9 @@ LONG = ["word " * 700, "好" * 600]
 
 
 @pytest.fixture(scope="module")
-def subject(reviews):
+def subject(small):
     """The model as its rounded copy, in float64: what a page says must be what Python says of it."""
-    return live.rounded(reviews).double
+    return live.rounded(small).double
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def expect_same(site, view, **changes):
     for name, value in changes.items():
         setattr(view, name, value)
     expected = bench.plain(
-        {name: getattr(view, name) for name in ("_tokens", "_result", "_said")} if view.wait() else {}
+        {name: getattr(view, name) for name in ("_tokens", "_result", "_statements")} if view.wait() else {}
     )
     count = expected["_tokens"]["count"]
     assert traits["_tokens"] == expected["_tokens"]
@@ -97,7 +97,7 @@ def expect_same(site, view, **changes):
     expect_same_scores(rows_of(traits, count), scores)
     expect_same_decision(traits["_result"], expected["_result"])
     assert traits["_result"]["notes"] == expected["_result"]["notes"]
-    assert list(map(sentence, traits["_said"])) == list(map(sentence, expected["_said"]))
+    assert list(map(sentence, traits["_statements"])) == list(map(sentence, expected["_statements"]))
     return traits
 
 
@@ -112,38 +112,38 @@ def texts(request):
     return texts_of(request.param)
 
 
-def test_every_layer_and_method_is_scored_as_in_python(site, reviews, subject, texts):
-    site.show(Layers(nbsal.Explainer(reviews, "gradcam"), text=TEXT, check=False).wait())
+def test_every_layer_and_method_is_scored_as_in_python(site, small, subject, texts):
+    site.show(Layers(nbsal.Explainer(small, "gradcam"), text=TEXT, check=False).wait())
     view = Layers(nbsal.Explainer(subject, "gradcam"), text=TEXT, check=False)
     for text in texts:
         for method in METHODS:
             expect_same(site, view, text=text, method=method)
 
 
-def test_classes_contrasts_and_tau_are_followed(site, reviews, subject):
-    site.show(Highlight(nbsal.Explainer(reviews, "decoded-gradxact", layer=4), text=TEXT, check=False).wait())
-    view = Highlight(nbsal.Explainer(subject, "decoded-gradxact", layer=4), text=TEXT, check=False)
+def test_classes_contrasts_and_tau_are_followed(site, small, subject):
+    site.show(Highlight(nbsal.Explainer(small, "decoded-gradxact", layer=2), text=TEXT, check=False).wait())
+    view = Highlight(nbsal.Explainer(subject, "decoded-gradxact", layer=2), text=TEXT, check=False)
     expect(site.page.get_by_role("button", name="Check", exact=True)).to_be_hidden()  # the page hides no words
     expect_same(site, view, target="negative")
     expect_same(site, view, target="positive", tau=2)
     expect_same(site, view, layer=0)
     traits = site.ask(target={"contrast": ["positive", "negative"]})
     view.target = nbsal.contrast("positive", "negative")
-    expected = view.wait().said.text()
-    assert (traits["_result"]["target"], sentence(traits["_said"][0])) == (view.result.target, expected)
+    expected = view.wait().statement.text()
+    assert (traits["_result"]["target"], sentence(traits["_statements"][0])) == (view.result.target, expected)
     traits = site.ask(target="nowhere")
     assert traits["status"] == "error" and "nowhere" in traits["error"]
 
 
-def test_compare_finds_the_same_agreement(site, reviews, subject):
+def test_compare_finds_the_same_agreement(site, small, subject):
     shown, view = (
-        Compare(nbsal.Explainer(each, "decoded-gradcam", layer=5), text=TEXT, other_method="gradxact", check=False)
-        for each in (reviews, subject)
+        Compare(nbsal.Explainer(each, "decoded-gradcam", layer=2), text=TEXT, other_method="gradxact", check=False)
+        for each in (small, subject)
     )
     site.show(shown.wait())
     changes = [{"text": text} for text in ["Warm.", *texts_of(3)]] + [{"other_layer": 1}, {"other_target": "negative"}]
-    changes += [{"text": TEXT, "other_layer": 5}]  # both name a word, for one class and against the other
-    for change in [*changes, {"target": "negative", "method": "gradxact"}, {"layer": 6, "method": "decoded-gradcam"}]:
+    changes += [{"text": TEXT, "other_layer": 2}]  # both name a word, for one class and against the other
+    for change in [*changes, {"target": "negative", "method": "gradxact"}, {"layer": 3, "method": "decoded-gradcam"}]:
         traits = expect_same(site, view, **change)
         for level, expected in view._findings.items():
             assert traits["_findings"][level]["heading"] == expected["heading"]
@@ -189,21 +189,21 @@ def hostile(request):
     return [*known, *random_texts(max(5, request.param - len(known)))]
 
 
-def test_hostile_texts_stay_texts_and_have_the_same_ids_or_are_refused(site, reviews, hostile):
-    moving = tokenizer_tables(reviews.tokenizer)["moving"]
+def test_hostile_texts_stay_texts_and_have_the_same_ids_or_are_refused(site, small, hostile):
+    moving = tokenizer_tables(small.tokenizer)["moving"]
     cannot = {chr(first + i) for first, count in zip(moving[::2], moving[1::2], strict=True) for i in range(count)}
-    site.show(Highlight(nbsal.Explainer(reviews, "gradcam", layer=6), text=TEXT, check=False).wait())
+    site.show(Highlight(nbsal.Explainer(small, "gradcam", layer=3), text=TEXT, check=False).wait())
     refused = 0
     for text in hostile:
         traits = site.ask(text=text)
         assert site.page.locator("section.nbsal").locator(MARKUP).count() == 0
         try:
-            (row,) = reviews.encode(text)
+            (row,) = small.encode(text)
         except InputError:
             assert traits["status"] == "error"
             continue
         if traits["status"] == "error":
-            normal = reviews.tokenizer.backend_tokenizer.normalizer.normalize_str(text)
+            normal = small.tokenizer.backend_tokenizer.normalizer.normalize_str(text)
             assert cannot & {*text, *normal}, (text, traits["error"])
             refused += 1
             continue
@@ -216,9 +216,9 @@ def test_hostile_texts_stay_texts_and_have_the_same_ids_or_are_refused(site, rev
 
 
 @pytest.fixture(scope="module")
-def highlight_page(site, reviews):
+def highlight_page(site, small):
     """The address of a saved page of Highlight, whose first sentence was checked in Python."""
-    view = Highlight(nbsal.Explainer(reviews, "decoded-gradcam", layer=5), text=TEXT, check=True).wait()
+    view = Highlight(nbsal.Explainer(small, "decoded-gradcam", layer=2), text=TEXT, check=True).wait()
     view.to_html(site.folder / "highlight.html", live=True)
     return view
 
@@ -233,8 +233,8 @@ def test_typing_in_a_saved_page_repaints_it(chromium, site, highlight_page):
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{site.address}highlight.html")
     root = page.locator("section.nbsal")
-    expect(root.locator(".nbsal-headline")).to_have_text(highlight_page.said.text())
-    expect(root.locator(".nbsal-footer")).to_contain_text("a small 8-bit copy of demo/reviews answers")
+    expect(root.locator(".nbsal-headline")).to_have_text(highlight_page.statement.text())
+    expect(root.locator(".nbsal-footer")).to_contain_text("a small 8-bit copy of demo/reviews-small answers")
     assert not [url for url in asked if FOLDER in url]  # nothing is loaded before the first question
     root.get_by_role("button", name="Edit text").click()
     area = root.get_by_label("Text", exact=True)
@@ -243,14 +243,14 @@ def test_typing_in_a_saved_page_repaints_it(chromium, site, highlight_page):
     expect(root.locator(".nbsal-headline")).to_contain_text(re.compile(r"negative, .*dull.*\(not checked\)"))
     expect(bench.tokens(root)).to_have_text(["What", "a", "dull", ",", "endless", "bore", "."])
     expect(root.locator(".nbsal-footer")).to_contain_text(
-        "a small 8-bit copy of demo/reviews · Decoded Grad-CAM, layer 5"
+        "a small 8-bit copy of demo/reviews-small · Decoded Grad-CAM, layer 2"
     )
     expect(state_of(page)).to_contain_text("Up to date")
     root.get_by_role("button", name="Done").click()
     root.locator(".nbsal-method-picker summary").click()
     expect(root.locator(".nbsal-method-picker b").nth(1)).to_have_text("Decoded Grad-CAM")
     root.get_by_text("Gradient × input").last.click()
-    expect(root.locator(".nbsal-footer")).to_contain_text("Gradient × input, layer 5")
+    expect(root.locator(".nbsal-footer")).to_contain_text("Gradient × input, layer 2")
     root.get_by_role("button", name="positive").click()
     expect(root.locator(".nbsal-headline")).to_contain_text("Why not positive")
     assert root.get_by_text("Save", exact=True).is_hidden()
@@ -263,7 +263,7 @@ def test_a_page_from_disk_says_that_it_needs_a_server(chromium, site, highlight_
     page = open_page(chromium)
     page.goto((site.folder / "highlight.html").as_uri())
     expect(page.get_by_role("note")).to_contain_text("python -m http.server")
-    expect(page.locator(".nbsal-headline")).to_have_text(highlight_page.said.text())
+    expect(page.locator(".nbsal-headline")).to_have_text(highlight_page.statement.text())
     expect(page.get_by_role("button", name="Edit text")).to_be_hidden()
     assert page.problems == []
     page.context.close()
@@ -274,14 +274,14 @@ def test_a_browser_without_webassembly_is_told_so(chromium, site, highlight_page
     page.add_init_script("delete window.WebAssembly")
     page.goto(f"{site.address}highlight.html")
     expect(page.get_by_role("note")).to_contain_text("WebAssembly")
-    expect(page.locator(".nbsal-headline")).to_have_text(highlight_page.said.text())
+    expect(page.locator(".nbsal-headline")).to_have_text(highlight_page.statement.text())
     page.context.close()
 
 
 def test_a_damaged_model_is_refused_and_asked_for_again(chromium, site, highlight_page, tmp_path_factory):
     folder = tmp_path_factory.mktemp("damaged")
     shutil.copytree(site.folder, folder, dirs_exist_ok=True)
-    (path,) = (folder / FOLDER).glob("demo-reviews-*/model.bin")
+    (path,) = (folder / FOLDER).glob("demo-reviews-small-*/model.bin")
     whole = path.read_bytes()
     path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     page = open_page(chromium)

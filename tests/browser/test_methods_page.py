@@ -1,5 +1,6 @@
 """The picker of methods by keys, before the list of methods is there and after."""
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser import bench
@@ -24,6 +25,11 @@ SHOW = """async ([[script, style, state], lists]) => {
   document.body.replaceChildren(sheet, el);
   window.view = { model, close: view.render({ model, el }) };
 }"""
+
+
+@pytest.fixture(scope="module")
+def model(reviews):
+    return reviews
 
 
 def test_a_method_is_chosen_by_keys_before_the_list_is_there(show, sheet, views):

@@ -15,6 +15,11 @@ from tests.browser import bench
 from tests.browser.bench import REAL, SIGNED, tokens
 
 
+@pytest.fixture(scope="module")
+def model(reviews):
+    return reviews
+
+
 def test_words_sum_their_tokens(show, sheet, views):
     root = show("highlight")
     frame = views["highlight"].result.by_word()

@@ -1,5 +1,6 @@
 """Views of damaged data, views whose Python has stopped, and views that are saved."""
 
+import pytest
 from playwright.sync_api import expect
 
 from nbsal.widgets import Highlight
@@ -8,6 +9,11 @@ from tests.browser.conftest import open_page
 
 DAMAGED = "The saved data of this view are damaged. Run the cell again."
 STOPPED = "Python has stopped · run the cell again to continue"
+
+
+@pytest.fixture(scope="module")
+def model(reviews):
+    return reviews
 
 
 def test_damaged_data_shows_an_error(show, sheet):

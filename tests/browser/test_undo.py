@@ -9,6 +9,11 @@ from tests.browser.bench import REAL, trait
 TRAITS = ["text", "method", "layer", "target"]
 
 
+@pytest.fixture(scope="module")
+def model(reviews):
+    return reviews
+
+
 def values(sheet):
     return [trait(sheet, name) for name in TRAITS]
 

@@ -13,6 +13,11 @@ from tests.browser.bench import trait
 from tests.browser.conftest import open_page
 
 
+@pytest.fixture(scope="module")
+def model(reviews):
+    return reviews
+
+
 def headline(root):
     return root.locator(".nbsal-headline")
 
@@ -34,7 +39,7 @@ def test_dragging_along_the_curve_hides_words_and_the_decision_follows(show, she
     for share in games.outcomes["hiding"][games.step(at)]:
         expect(root.locator(".nbsal-changes")).to_contain_text(percent(share))
     view.at = at
-    expect(headline(root)).to_have_text(view.said.text())
+    expect(headline(root)).to_have_text(view.statement.text())
     expect(root.get_by_text(f"{at} of {len(games.order)}", exact=True)).to_be_visible()
     sheet.mouse.move(box["x"] + 60, box["y"] + 50)
     bench.expect_traits(sheet, at=at)  # the button is up
@@ -44,7 +49,7 @@ def test_every_step_says_what_python_says_and_keeps_its_height(show, sheet, view
     explain = nbsal.Explainer(views["games"].subject, "decoded-gradxact")
     view = Games(explain, text="A slow start, but then warm.").wait()
     root = show(view)
-    expect(headline(root)).to_have_text(view.said.text())
+    expect(headline(root)).to_have_text(view.statement.text())
     heights = set()
     for game, button in [("hiding", "Hide words"), ("revealing", "Reveal words")]:
         root.get_by_role("button", name=button).click()
@@ -52,7 +57,7 @@ def test_every_step_says_what_python_says_and_keeps_its_height(show, sheet, view
         for at in range(len(view.token_games.order) + 1):
             view.at = at
             bench.change(sheet, at=at)
-            expect(headline(root)).to_have_text(view.said.text())
+            expect(headline(root)).to_have_text(view.statement.text())
             heights.add(round(root.bounding_box()["height"]))
         expect(root.get_by_role("heading")).to_have_text(view._game["findings"][game])
     assert len(heights) == 1

@@ -106,9 +106,9 @@ def test_games_with_scores_from_several_windows_are_refused(load, tmp_path):
     assert explained.games(explain.subject, rows=[0], random=0, progress=False).explainers == ["gradcam"]
 
 
-def test_words_counted_a_few_texts_at_a_time_are_those_of_all_at_once(reviews, tmp_path, monkeypatch):
+def test_words_counted_a_few_texts_at_a_time_are_those_of_all_at_once(small, tmp_path, monkeypatch):
     texts = [*nbsal.data.load("samples/reviews")["text"].tolist()[:6], ""]  # one cannot be explained
-    stored = corpus.explain(nbsal.Explainer(reviews, "gradxact"), texts, tmp_path / "out", progress=False)
+    stored = corpus.explain(nbsal.Explainer(small, "gradxact"), texts, tmp_path / "out", progress=False)
     for unit in ("token", "word"):
         monkeypatch.undo()
         read = stored.units(unit)

@@ -16,7 +16,7 @@ def write(folder: Path) -> None:
     for place in (*PACKAGES, *MODULES):
         room = module(place)
         entries = []
-        for name in sorted({*dir(room), *getattr(room, "_NAMES", ())}):
+        for name in dir(room):
             member = getattr(room, name)
             path = f"{getattr(member, '__module__', '')}.{getattr(member, '__qualname__', '')}"
             belongs = place in PACKAGES or path.startswith(f"{room.__name__}.")

@@ -25,8 +25,8 @@ def reviews():
 
 
 @pytest.fixture(scope="module")
-def explain():
-    return nbsal.Explainer(nbsal.load("demo/reviews"), "gradxact")
+def explain(small):
+    return nbsal.Explainer(small, "gradxact")
 
 
 @pytest.fixture(scope="module")

@@ -98,8 +98,8 @@ def test_the_published_variant_equals_the_published_program(load, texts, method)
     assert np.allclose(means(results), naive_published(explain, texts, labels), atol=1e-12)
 
 
-def test_wrong_arguments_are_refused(load, reviews):
-    explain = nbsal.Explainer(reviews, "gradcam")
+def test_wrong_arguments_are_refused(load, small):
+    explain = nbsal.Explainer(small, "gradcam")
     with refuses("fractions"):
         faithfulness(explain, ["A joy."], fractions=[0])
     with refuses("way", UnknownName) as caught:
@@ -125,8 +125,8 @@ def test_wrong_arguments_are_refused(load, reviews):
         published.published_deletion(explain, ["joy " * 30], [0], min_probability=1.0, progress=False)
 
 
-def test_measures_that_are_not_asked_for_take_no_forward_passes(reviews):
-    explain, cache = nbsal.Explainer(reviews, "gradcam"), nbsal.evaluation.Cache()
+def test_measures_that_are_not_asked_for_take_no_forward_passes(small):
+    explain, cache = nbsal.Explainer(small, "gradcam"), nbsal.evaluation.Cache()
     text = ["a warm and funny film that is never dull"]
     some = faithfulness(explain, text, measures=["log-odds", "aopc"], cache=cache, progress=False)
     (masked,) = cache.masked_models.values()

@@ -52,8 +52,8 @@ def test_curves_in_closed_form():
     assert curve["bad", "hiding"] == [1.0] * count + [0.0]
 
 
-def test_fractions_can_be_relative_to_the_whole_sequence(reviews):
-    row = reviews.encode("A warm and funny film.")[0]
+def test_fractions_can_be_relative_to_the_whole_sequence(small):
+    row = small.encode("A warm and funny film.")[0]
     order, points = list(row.content), [0.0, 0.5, 1.0]
     content, sequence = (coalition_steps(row, order, points, length) for length in ("content", "sequence"))
     assert content.sum(1).tolist() == [2, 5, 8, 8, 5, 2]
@@ -92,8 +92,8 @@ def test_the_best_layer_has_the_largest_gap(load):
         best_layer(nbsal.Explainer(explain.subject, "rollout"), axioms.TEXTS)
 
 
-def test_wrong_explainers_and_texts_are_refused(load, reviews):
-    explain = nbsal.Explainer(reviews, "gradcam")
+def test_wrong_explainers_and_texts_are_refused(load, small):
+    explain = nbsal.Explainer(small, "gradcam")
     other = nbsal.Explainer(load("bert", decoding=False), "gradcam")
     for explainers in ({}, {"x": "gradcam"}, {"x": None}, {"x": [explain, other]}, [explain, explain]):
         with refuses("explainers"):
@@ -110,8 +110,8 @@ def test_wrong_explainers_and_texts_are_refused(load, reviews):
         games(windowed, ["joy " * 200], progress=False)
 
 
-def test_wrong_labels_and_options_are_refused(reviews):
-    explain = nbsal.Explainer(reviews, "gradcam")
+def test_wrong_labels_and_options_are_refused(small):
+    explain = nbsal.Explainer(small, "gradcam")
     with refuses("labels"):
         games(explain, ["A joy."], [0, 1], progress=False)
     with refuses("label", UnknownName) as caught:

@@ -23,11 +23,11 @@ def hidden(saliency, numbers):
     return coalition
 
 
-def test_the_values_are_those_of_the_masked_model(reviews):
-    explain = nbsal.Explainer(reviews, "decoded-gradcam")
+def test_the_values_are_those_of_the_masked_model(small):
+    explain = nbsal.Explainer(small, "decoded-gradcam")
     saliency = explain(TEXT, check=True)
-    check, masked_model = saliency.check, MaskedModel(reviews)
-    label = reviews.labels.index(saliency.target)
+    check, masked_model = saliency.check, MaskedModel(small)
+    label = small.labels.index(saliency.target)
 
     def value(words):
         (logits,) = masked_model.logits([saliency.row], [hidden(saliency, words)])
@@ -42,25 +42,25 @@ def test_the_values_are_those_of_the_masked_model(reviews):
     assert explain.check(saliency).check == check, "random words are the same whenever the text is the same"
 
 
-def test_every_target_is_checked_if_that_is_asked(reviews):
-    by_target = nbsal.Explainer(reviews, "gradxact")(TEXT, target="all", check=True)
+def test_every_target_is_checked_if_that_is_asked(small):
+    by_target = nbsal.Explainer(small, "gradxact")(TEXT, target="all", check=True)
     values = [saliency.check.whole.value for saliency in by_target.values()]
-    assert list(by_target) == reviews.labels and sum(values) == pytest.approx(1)
+    assert list(by_target) == small.labels and sum(values) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("passes", [4, 9, 16, 40])
-def test_a_check_keeps_its_budget(reviews, monkeypatch, passes):
-    steps, saliency = [], nbsal.Explainer(reviews, "gradxact")(TEXT)
+def test_a_check_keeps_its_budget(small, monkeypatch, passes):
+    steps, saliency = [], nbsal.Explainer(small, "gradxact")(TEXT)
     meter = Meter(passes, lambda done, total: steps.append(done))
-    check = checking.check(saliency, MaskedModel(reviews), None, passes, meter)
+    check = checking.check(saliency, MaskedModel(small), None, passes, meter)
     assert steps[-1] <= passes and len(check.random) >= 1
     assert len(check.candidates) <= min(MOST_FOR + MOST_AGAINST, (passes - 1) // 2)
 
 
-def test_a_check_that_would_take_long_is_left_out(reviews):
-    saliency = nbsal.Explainer(reviews, "gradxact")(TEXT)
+def test_a_check_that_would_take_long_is_left_out(small):
+    saliency = nbsal.Explainer(small, "gradxact")(TEXT)
     with pytest.raises(checking.TooSlow) as slow:
-        checking.check(saliency, MaskedModel(reviews), None, 16, Meter(None), most_seconds=0.0)
+        checking.check(saliency, MaskedModel(small), None, 16, Meter(None), most_seconds=0.0)
     assert slow.value.seconds > 0
 
 
@@ -86,8 +86,8 @@ def test_every_task_can_be_checked(load, model, settings, text):
     assert saliency.statement().state != "unchecked"
 
 
-def test_what_cannot_be_checked_is_refused(reviews):
-    explain = nbsal.Explainer(reviews, "gradxact", long="window")
+def test_what_cannot_be_checked_is_refused(small):
+    explain = nbsal.Explainer(small, "gradxact", long="window")
     with refuses("check"):
         explain(TEXT, check=2)
     with refuses("target"):
@@ -96,9 +96,9 @@ def test_what_cannot_be_checked_is_refused(reviews):
         explain("A long text. " * 300, check=True)
 
 
-def test_a_saved_explanation_keeps_its_check(reviews, tmp_path):
-    layers = nbsal.Explainer(reviews, "gradcam").every_layer("A joy.")
-    check = nbsal.Explainer(reviews, "gradcam", layer=3).check(layers.at(3)).check
+def test_a_saved_explanation_keeps_its_check(small, tmp_path):
+    layers = nbsal.Explainer(small, "gradcam").every_layer("A joy.")
+    check = nbsal.Explainer(small, "gradcam", layer=3).check(layers.at(3)).check
     layers.with_check(check, 3).save(tmp_path / "layers.json")
     loaded = nbsal.LayerSaliency.load(tmp_path / "layers.json")
     assert loaded.checks == {3: check} and loaded.at(3).check == check and loaded.at(2).check is None

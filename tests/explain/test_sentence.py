@@ -6,6 +6,7 @@ import pytest
 
 from nbsal.explain.finding import Candidate, Check, Outcome, candidates, choose_named
 from nbsal.explain.sentence import Finding, HeadsOff, statement
+from nbsal.model.loading.plain_values import from_plain, to_plain
 from tests.cases import cases
 
 POSITIVE = {"prediction": "positive", "target": "positive", "probability": 0.998}
@@ -192,4 +193,4 @@ def test_equal_words_are_one_candidate():
 
 def test_a_check_is_restored_from_json():
     check = checked(WORDS, {"beauty": 0.032, "warm": 0.99, "funny": 0.99}, 0.032, [0.9])
-    assert Check.from_json(check.to_json()) == check
+    assert from_plain(Check, to_plain(check)) == check

@@ -15,14 +15,14 @@ from nbsal.live.parts import parts_of
 from nbsal.live.tokenizer import tokenizer_tables
 from nbsal.support.errors import FileError, InputError, ModelError, UnknownName
 from nbsal.widgets import Compare, Heads, Highlight, Layers
-from tests.live.test_rounding import unpacked
+from tests.model.test_rounding import replica
 
 TEXT = "A warm and funny film."
 
 
 @pytest.fixture(scope="module")
-def written(reviews, tmp_path_factory):
-    return live.export(reviews, tmp_path_factory.mktemp("live"))
+def written(small, tmp_path_factory):
+    return live.export(small, tmp_path_factory.mktemp("live"))
 
 
 @pytest.fixture(scope="module")
@@ -30,25 +30,25 @@ def tiny(load):
     return load("bert", dtype="float32")
 
 
-def test_files_are_as_the_manifest_says_and_stand_for_the_rounded_copy(reviews, written):
+def test_files_are_as_the_manifest_says_and_stand_for_the_rounded_copy(small, written):
     manifest = json.loads((written / "manifest.json").read_text())
     for name, file in manifest["files"].items():
         content = (written / name).read_bytes()
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"])
-    assert sum(file["bytes"] for file in manifest["files"].values()) < 20_000_000
-    weights, parts = (written / "model.bin").read_bytes(), parts_of(live.rounded(reviews))
+    assert sum(file["bytes"] for file in manifest["files"].values()) < 1_300_000
+    weights, parts = (written / "model.bin").read_bytes(), parts_of(live.rounded(small))
     assert manifest["tensors"].keys() == parts.keys()
-    for name in ("0.query.weight", "5.outer.weight", "positions", "pooler.weight", "classifier.weight", "norm.bias"):
+    for name in ("0.query.weight", "2.outer.weight", "positions", "pooler.weight", "classifier.weight", "norm.bias"):
         tensor, expected = manifest["tensors"][name], parts[name].tensor.numpy().ravel()
         data = weights[tensor["at"] :][: 4 * expected.size]
         values = (
             np.frombuffer(data, "<f4")
             if tensor["bits"] == 32
-            else unpacked(data[: expected.size * 17 // 16], expected.size, 8)
+            else replica(data[: expected.size * 17 // 16], expected.size, 8)
         )
         assert np.array_equal(values, expected)
     assert manifest["tensors"]["decoder.weight"]["at"] == manifest["tensors"]["tokens"]["at"]
-    assert (manifest["labels"], manifest["name"]) == (reviews.labels, "a small 8-bit copy of demo/reviews")
+    assert (manifest["labels"], manifest["name"]) == (small.labels, "a small 8-bit copy of demo/reviews-small")
 
 
 def test_the_copy_is_a_model_of_its_own(reviews):
@@ -85,39 +85,39 @@ def test_other_architectures_are_refused(load, name, tmp_path):
         assert caught.value.part == "model"
 
 
-def test_other_heads_and_tokenizers_are_refused(tiny, reviews, tmp_path):
+def test_other_heads_and_tokenizers_are_refused(tiny, small, tmp_path):
     several = copy.deepcopy(tiny)
     several.model.config.problem_type = "multi_label_classification"
     for subject in (nbsal.load("demo/answers"), several):
         with pytest.raises(ModelError) as caught:
             live.export(subject, tmp_path)
         assert caught.value.part == "model"
-    cased = type(reviews.tokenizer)(vocab=reviews.tokenizer.get_vocab(), do_lower_case=False)
+    cased = type(small.tokenizer)(vocab=small.tokenizer.get_vocab(), do_lower_case=False)
     with pytest.raises(ModelError) as caught:
-        live.export(nbsal.load(reviews.model, tokenizer=cased, lm="tied"), tmp_path)
+        live.export(nbsal.load(small.model, tokenizer=cased, lm="tied"), tmp_path)
     assert caught.value.part == "lm_head"
     with pytest.raises(ModelError) as caught:
-        live.export(nbsal.load(reviews.model, tokenizer=cased), tmp_path)
+        live.export(nbsal.load(small.model, tokenizer=cased), tmp_path)
     assert caught.value.part == "tokenizer"
 
 
-def test_added_tokens_that_are_normalised_other_structures_and_gaps_in_the_ids_are_refused(reviews):
-    plain = tokenizer_tables(reviews.tokenizer)
+def test_added_tokens_that_are_normalised_other_structures_and_gaps_in_the_ids_are_refused(small):
+    plain = tokenizer_tables(small.tokenizer)
     assert plain["added"]["[SEP]"] == plain["separator"] and plain["vocabulary"][plain["first"]] == "[CLS]"
-    added = copy.deepcopy(reviews.tokenizer)
+    added = copy.deepcopy(small.tokenizer)
     added.add_tokens(["spoiler"])
-    vocabulary = dict(reviews.tokenizer.get_vocab())
-    del vocabulary["zebra"]
-    bare = copy.deepcopy(reviews.tokenizer)
+    vocabulary = dict(small.tokenizer.get_vocab())
+    del vocabulary["film"]
+    bare = copy.deepcopy(small.tokenizer)
     bare.backend_tokenizer.post_processor = ByteLevel()
-    for tokenizer in (added, bare, type(reviews.tokenizer)(vocab=vocabulary, do_lower_case=True)):
+    for tokenizer in (added, bare, type(small.tokenizer)(vocab=vocabulary, do_lower_case=True)):
         with pytest.raises(ModelError) as caught:
             tokenizer_tables(tokenizer)
         assert caught.value.part == "tokenizer"
 
 
-def test_pages_name_the_copy_and_lie_beside_its_files(reviews, tmp_path):
-    view = Highlight(nbsal.Explainer(reviews, "gradcam", layer=5), text=TEXT, check=False).wait()
+def test_pages_name_the_copy_and_lie_beside_its_files(small, tmp_path):
+    view = Highlight(nbsal.Explainer(small, "gradcam", layer=2), text=TEXT, check=False).wait()
     page = view.to_html(tmp_path / "page.html", live=True)
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
     (folder,) = (tmp_path / "nbsal-live").iterdir()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.model.running import memory
+from nbsal.model.running import architecture, memory
 from nbsal.passes import plan
 from nbsal.support.errors import OutOfMemory
 from tests import axioms
@@ -103,3 +103,12 @@ def test_available_memory_is_that_of_the_machine():
     free = memory.available(torch.device("cpu"))
     assert free is None or 10**7 < free < 10**14
     assert memory.available(torch.device("meta")) is None
+
+
+def test_an_allocator_that_fails_while_a_model_runs_is_named(load):
+    subject = load("bert")
+    with pytest.raises(OutOfMemory, match="Explain a shorter text"), architecture.forward_mode(subject.model, True):
+        assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+    with torch.inference_mode(), architecture.forward_mode(subject.model, gradients=False):
+        assert not torch.is_grad_enabled() and not torch.is_inference_mode_enabled()

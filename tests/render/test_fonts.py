@@ -45,7 +45,7 @@ def test_pictures_have_every_glyph_that_a_font_has(monkeypatch, fallback):
     assert any("Glyph" in str(warning.message) for warning in warned) != fallback
 
 
-def test_one_warning_lists_characters_that_no_font_has(reviews):
+def test_one_warning_lists_characters_that_no_font_has(small):
     def codes(warned):
         return [re.findall(r"U\+(\w+)", str(warning.message)) for warning in warned]
 
@@ -53,20 +53,20 @@ def test_one_warning_lists_characters_that_no_font_has(reviews):
         draw("".join(PRIVATE_USE))
     assert codes(warned) == [[f"E00{place}" for place in range(10)]] and "2 more" in str(warned[0].message)
     with pytest.warns(UserWarning) as warned:
-        axes = nbsal.Explainer(reviews, "gradcam").every_layer("A joy.").plot()
+        axes = nbsal.Explainer(small, "gradcam").every_layer("A joy.").plot()
         axes.set_title("".join(PRIVATE_USE[1:3]))
         text_lines.png(axes.figure)
     assert codes(warned) == [["E001", "E002"]]
 
 
-def test_characters_that_a_font_has_are_drawn_without_a_warning(reviews, monkeypatch):
+def test_characters_that_a_font_has_are_drawn_without_a_warning(small, monkeypatch):
     word = BOLD * 3
     cloud, default = nbsal.clouds.Cloud({"bold": {word: 1.0}}, "word"), fonts.best_font(["plain"])
     image = cloud.wordcloud("bold").tobytes()
     with monkeypatch.context() as patch:
         patch.setattr(fonts, "best_font", lambda words: default)
         assert image != cloud.wordcloud("bold").tobytes()
-    explain = nbsal.Explainer(reviews, "gradcam")
+    explain = nbsal.Explainer(small, "gradcam")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         draw(f"plain {BOLD} \u200d\u00a0\t\n e\u0301")

@@ -20,6 +20,11 @@ def tables(monkeypatch):
     monkeypatch.setenv("NBSAL_DATA", str(FOLDER))
 
 
+@pytest.mark.usefixtures("tables")
+def test_the_small_model_is_accurate():
+    assert evaluate.accuracy(nbsal.load("demo/reviews-small"), "reviews-small", most=200)[0] >= 0.80
+
+
 @pytest.mark.full  # the weights change only when they are trained again
 @pytest.mark.usefixtures("tables")
 @pytest.mark.parametrize(("name", "least"), [("reviews", 0.88), ("news", 0.90), ("nli", 0.75)])

@@ -5,10 +5,9 @@ from random import Random
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from nbsal import samples
-from nbsal.samples import notes
+from nbsal.samples import notes, weight_files
 from nbsal.samples.training import notes as train
 from nbsal.samples.training import notes_batches, notes_model, notes_texts
 from nbsal.samples.training.notes_relations import ABSENT, POOLS
@@ -48,6 +47,7 @@ def test_seen_and_unseen_facts_and_questions_do_not_overlap():
 
 def test_the_shipped_texts_and_words_are_what_the_program_writes():
     assert list(notes_texts.rows()) == samples.texts("notes")
+    assert list(notes_texts.asides()) == samples.texts("asides")
     assert notes_model.words() == list(notes.vocabulary())
 
 
@@ -79,7 +79,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path, capsys):
     first.learn(4), first.learn(4)
     first.check(), first.save()
     train.Run(tmp_path / "parts").go(4)
-    whole, parts = (load_file(tmp_path / name / "notes.safetensors") for name in ("whole", "parts"))
+    whole, parts = (weight_files.load(tmp_path / name / "notes.safetensors") for name in ("whole", "parts"))
     assert whole.keys() == samples.delta("notes").keys() == parts.keys()
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
     assert notes.build(whole).config.vocab_size == len(notes.vocabulary())

@@ -4,11 +4,10 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from safetensors.torch import load_file
 
 import nbsal
 from nbsal import samples
-from nbsal.samples import planted
+from nbsal.samples import planted, weight_files
 from nbsal.samples.training import planted as training
 from tests.raising import refuses
 
@@ -73,6 +72,6 @@ def test_the_recipe_writes_only_models_whose_truth_holds(monkeypatch, tmp_path, 
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(training, "STEPS", 80)
     training.main()
-    weights = load_file(tmp_path / "control.safetensors")
+    weights = weight_files.load(tmp_path / "control.safetensors")
     assert training.check("control", planted.build(weights), 100)["decisions"] >= training.LEAST
     assert weights.keys() == samples.delta("planted/control").keys() and "decisions" in capsys.readouterr().out

@@ -1,33 +1,50 @@
 """Test the embedded models and texts, and how low-rank deltas are collected and merged."""
 
+import zlib
 from importlib.resources import files
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save
 
 import nbsal
 from nbsal import samples
-from nbsal.samples import base, low_rank, models
+from nbsal.samples import base, low_rank, models, weight_files
 from nbsal.samples.training import corpora
 from nbsal.support.errors import WeightsError
 
 WEIGHTS = files("nbsal.samples") / "weights"
 PLANTED = [f"planted/{name}" for name in samples.planted.SHORTCUTS]
+STORED = ("body", "notes", "reviews-small", *samples.KINDS, *PLANTED)
 
 
 def test_all_weights_together_are_small():
     paths = [path for path in WEIGHTS.rglob("*") if path.is_file()]
     sizes = {path.relative_to(WEIGHTS).with_suffix("").as_posix(): path.stat().st_size for path in paths}
-    assert set(sizes) == {"body", "notes", *samples.KINDS, *PLANTED}
-    assert all(sizes.pop(name) < 300_000 for name in PLANTED)
+    assert set(sizes) == {*STORED}
+    assert all(sizes.pop(name) < 300_000 for name in PLANTED) and sizes.pop("reviews-small") < 1_100_000
     assert sizes.pop("notes") < 6_000_000 and sum(sizes.values()) < 8_000_000
 
 
-def test_all_weights_are_half_precision_and_finite():
-    for name in ("body", "notes", *samples.KINDS, *PLANTED):
+def test_all_weights_are_half_precision_or_rounded_and_finite():
+    for name in STORED:
         for key, value in samples.delta(name).items():
-            assert value.dtype == torch.float16 and torch.isfinite(value).all(), (name, key)
+            rounded = name == "reviews-small" and value.dtype == torch.uint8
+            assert rounded or (value.dtype == torch.float16 and torch.isfinite(value).all()), (name, key)
+
+
+def test_files_of_weights_hold_what_was_saved_with_like_bytes_together(tmp_path):
+    torch.manual_seed(0)
+    weights = {"a": torch.randn(3, 5).half(), "b": torch.randn(7).half(), "c": torch.arange(9, dtype=torch.uint8)}
+    weight_files.save(weights, tmp_path / "x.safetensors")
+    loaded = weight_files.load(tmp_path / "x.safetensors")
+    assert loaded.keys() == weights.keys()
+    assert all(loaded[name].dtype == weights[name].dtype and loaded[name].equal(weights[name]) for name in weights)
+    large = {"a": 0.02 * torch.randn(400, 100).half()}
+    weight_files.save(large, tmp_path / "x.safetensors")
+    plain, apart = (len(zlib.compress(data)) for data in (save(large), (tmp_path / "x.safetensors").read_bytes()))
+    assert apart < 0.95 * plain
 
 
 @pytest.mark.some(1)

@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 import nbsal
 from nbsal import samples
 from nbsal.heads import HeadMask
-from nbsal.samples import base, idf, low_rank, models
-from nbsal.samples.training import answers, evaluate, masks, train
+from nbsal.samples import base, idf, low_rank, models, weight_files
+from nbsal.samples.training import answers, evaluate, masks, small, train
 from nbsal.samples.training import idf as count_idf
 
 LONG = [
@@ -36,6 +35,8 @@ def tables():
         "sst2/validation": [{"sentence": text, "label": label} for text, label in labelled[-4:]],
         "ag_news/train": news,
         "ag_news/test": news[:4],
+        "imdb/test": [{"text": f"{text.capitalize()} . {text} .", "label": label} for text, label in labelled[-3:]],
+        "yelp_polarity/test": [{"text": f"{OTHERS[1]}\\n\\n{LONG[0]}", "label": 1}],
         "snli/train": pairs,
         "snli/validation": [row for row in pairs if row["label"] >= 0],
         "squad/validation": [question] * 6,
@@ -103,11 +104,34 @@ def test_a_short_training_saves_a_delta(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["train", name, "--out", str(tmp_path / "weights")])
     train.main()
     assert f"{name}.safetensors" in capsys.readouterr().out
-    delta = load_file(tmp_path / "weights" / f"{name}.safetensors")
+    delta = weight_files.load(tmp_path / "weights" / f"{name}.safetensors")
     assert set(delta) == set(samples.delta(name)) and all(torch.isfinite(value).all() for value in delta.values())
     assert any(value.any() for key, value in delta.items() if key.endswith(".B")), "the delta is zero"
     settings = {"num_labels": len(samples.LABELS[name])} if name in samples.LABELS else {}
     low_rank.merge(models.blank(samples.KINDS.get(name, "MaskedLM"), **settings), delta)
+
+
+def test_a_short_training_of_the_small_model_saves_what_it_is_built_from(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(small, "RECIPES", [replace(recipe, epochs=1) for recipe in small.RECIPES])
+    monkeypatch.setattr(small, "MADE", 3)
+    monkeypatch.setattr("sys.argv", ["small", "--out", str(tmp_path)])
+    small.main()
+    weights = weight_files.load(tmp_path / "reviews-small.safetensors")
+    shipped = samples.delta("reviews-small")
+    assert {name: weight.shape for name, weight in weights.items()} == {n: w.shape for n, w in shipped.items()}
+    assert not weights["bert.pooler.dense.weight"].equal(shipped["bert.pooler.dense.weight"])
+    model = samples.small.build("SequenceClassification", weights)
+    assert "texts," in capsys.readouterr().out and all(torch.isfinite(weight).all() for weight in model.parameters())
+
+
+def test_the_small_model_learns_from_texts_with_labels_and_without():
+    texts = small.texts()
+    assert {OTHERS[1]: 0, f"{OTHERS[1]}  {LONG[0]}": 1}.items() <= texts.items()
+    assert not set(LONG + PARTS) & set(texts)  # held out, or part of what is
+    made = [text for text, label in texts.items() if label is None and any(phrase in text for phrase in OTHERS)]
+    assert made and all("{" not in text for text in made)
+    pieces = small.learnt_pieces(list(texts))
+    assert tuple(pieces[:5]) == samples.small.SPECIAL and "##e" in pieces
 
 
 def test_answers_are_compared_with_the_first_gold_answer(monkeypatch):

@@ -14,8 +14,8 @@ def no_method_is_slow(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def explain(reviews):
-    return nbsal.Explainer(reviews, "decoded-gradcam")
+def explain(small):
+    return nbsal.Explainer(small, "decoded-gradcam")
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ import nbsal
 from nbsal.answers.phrases import phrases
 from nbsal.render.headline import plain
 from nbsal.support.errors import ModelError, UnknownName
-from nbsal.widgets import Answers, answer_parts
+from nbsal.widgets import Answers
 from nbsal.widgets.answer_parts import Struck
 from tests.browser import bench
 from tests.raising import refuses
@@ -181,7 +181,7 @@ def test_a_rival_is_explained_and_turns_the_signs(notes):
 
 
 def test_a_struck_source_is_hidden_and_the_same_reply_scored_again(view):
-    content = answer_parts.content_tokens(view.result.reading)
+    content = view.result.reading.content
     from_page(view, struck=[ADDRESS])
     struck = view.wait().without_struck
     units = view.result.reading.units("sentence")
@@ -268,7 +268,7 @@ def test_rows_of_the_matrix_sum_to_all(view):
     table = np.array(view._facts["matrix"])
     assert np.abs(table).sum(1) == pytest.approx(1, abs=1e-3)
     phrases = view._facts["phrases"]
-    assert sorted(token for tokens in phrases for token in tokens) == answer_parts.content_tokens(view.result.reading)
+    assert sorted(token for tokens in phrases for token in tokens) == view.result.reading.content
     sums = view.result.matrix("token", "document")
     documents = ["document 3, Address", "reply so far"]
     last = sums.iloc[phrases[-1]].sum()

@@ -14,8 +14,8 @@ TEXTS, LABELS = [row["text"] for row in ROWS], [NAMES[row["label"]] for row in R
 
 
 @pytest.fixture(scope="module")
-def saliencies(reviews):
-    return nbsal.Explainer(reviews, "decoded-gradcam").map(TEXTS, progress=False)
+def saliencies(small):
+    return nbsal.Explainer(small, "decoded-gradcam").map(TEXTS, progress=False)
 
 
 @pytest.fixture
@@ -92,8 +92,8 @@ def test_an_opened_text_is_shown_as_in_highlight(view, saliencies):
     assert view.wait()._tokens == {} and view.selection == []
 
 
-def test_an_explainer_fills_the_table(reviews, saliencies):
-    explain = nbsal.Explainer(reviews, "decoded-gradcam")
+def test_an_explainer_fills_the_table(small, saliencies):
+    explain = nbsal.Explainer(small, "decoded-gradcam")
     view = Browse(explain, TEXTS[:8], labels=[NAMES.index(label) for label in LABELS[:8]])
     assert numbers(view) == list(range(8))
     assert view.to_frame()["label"].tolist() == LABELS[:8]
@@ -102,27 +102,27 @@ def test_an_explainer_fills_the_table(reviews, saliencies):
     assert numbers(view) == [0] and not view._table["judged"]
 
 
-def test_an_opened_corpus_is_browsed(reviews, tmp_path):
+def test_an_opened_corpus_is_browsed(small, tmp_path):
     pytest.importorskip("pyarrow")
-    explain = nbsal.Explainer(reviews, "gradcam")
+    explain = nbsal.Explainer(small, "gradcam")
     nbsal.corpus.explain(explain, ["A joy.", "", "A dull bore."], tmp_path / "c", progress=False)
     view = Browse(nbsal.corpus.open(tmp_path / "c"), opened=1)
     assert view.wait().to_frame()["text"].tolist() == ["A joy.", "A dull bore."]
     assert view._tokens["parts"] == ["A dull bore."]
 
 
-def test_impossible_arguments_are_refused(reviews, saliencies):
+def test_impossible_arguments_are_refused(small, saliencies):
     for source in (3, []):
         with refuses("source"):
             Browse(source)
     with refuses("texts"):
-        Browse(nbsal.Explainer(reviews, "gradcam"), [])
+        Browse(nbsal.Explainer(small, "gradcam"), [])
     with refuses("texts"):
         Browse(saliencies).explain(["A joy."])
     for labels in (["a", "b"], [1] * 30):
         with refuses("labels"):
             Browse(saliencies, labels=labels)
-    explain = nbsal.Explainer(reviews, "gradcam")
+    explain = nbsal.Explainer(small, "gradcam")
     for label in ("good", 2, 0.5):
         with refuses("labels", UnknownName):
             Browse(explain, ["A joy."], labels=[label])
@@ -162,15 +162,15 @@ def partial_pages(monkeypatch, *arguments, **settings):
     return pages, Browse(*arguments, **settings).wait()
 
 
-def test_a_text_is_opened_as_soon_as_it_is_explained(reviews, monkeypatch):
-    explain = nbsal.Explainer(reviews, "gradcam")
+def test_a_text_is_opened_as_soon_as_it_is_explained(small, monkeypatch):
+    explain = nbsal.Explainer(small, "gradcam")
     pages, view = partial_pages(monkeypatch, explain, ["A joy.", "A bore.", "A film."], opened=2)
     assert [page.opened is None for page, _ in pages] == [True, True, False]
     assert view.result.opened.text == "A film." and view._table["opened"]["number"] == 2
 
 
-def test_rows_are_filled_in_place_while_texts_are_explained(reviews, monkeypatch):
-    pages, view = partial_pages(monkeypatch, nbsal.Explainer(reviews, "gradcam"), TEXTS[:5], labels=LABELS[:5])
+def test_rows_are_filled_in_place_while_texts_are_explained(small, monkeypatch):
+    pages, view = partial_pages(monkeypatch, nbsal.Explainer(small, "gradcam"), TEXTS[:5], labels=LABELS[:5])
     assert [count for _, count in pages] == [0, 2, 4, 5]
     for page, count in pages:
         rows = view.publish(page)["_table"]["rows"]

@@ -40,11 +40,11 @@ def view(explain):
 
 
 @pytest.mark.parametrize("game", ["hiding", "revealing"])
-def test_a_step_is_the_output_for_the_remaining_tokens(view, reviews, game):
+def test_a_step_is_the_output_for_the_remaining_tokens(view, small, game):
     from_page(view, game=game, at=3)
     row = view.result.row
     coalition = [i in view.remaining or special for i, special in enumerate(row.special)]
-    (logits,) = MaskedModel(reviews).logits([row], [[coalition]])
+    (logits,) = MaskedModel(small).logits([row], [[coalition]])
     probabilities = view._game["outcomes"][game][view._game["points"].index(3)]
     assert probabilities == pytest.approx(logits[0].softmax(-1).tolist(), abs=1e-4)
 
@@ -71,17 +71,17 @@ def test_the_curve_is_shown_before_those_of_random_orders(view):
     assert lines == [0, 1, 2], "the text alone, its curve, that of random orders"
 
 
-def test_the_games_report_progress_and_can_be_cancelled(reviews):
-    saliency = nbsal.Explainer(reviews, "gradcam")(TEXT)
+def test_the_games_report_progress_and_can_be_cancelled(small):
+    saliency = nbsal.Explainer(small, "gradcam")(TEXT)
     total, reported = coalition_count(len(units(saliency.row))), []
     meter = Meter(total, lambda done, total: reported.append(done))
-    *_, games = play_games(saliency, MaskedModel(reviews), None, meter)
+    *_, games = play_games(saliency, MaskedModel(small), None, meter)
     assert reported[-1] == total
     forwards, backwards = games.random.outcomes["hiding"][0], games.random.outcomes["revealing"][1]
     but_half = [0, 1, 3, 4]  # of an odd number of words there is no half
     assert forwards[but_half].tolist() == backwards[::-1][but_half].tolist(), "an order and its reverse share passes"
     cancel = threading.Event()
-    results = play_games(saliency, MaskedModel(reviews), None, Meter(total, cancel=cancel))
+    results = play_games(saliency, MaskedModel(small), None, Meter(total, cancel=cancel))
     next(results)
     cancel.set()
     with pytest.raises(nbsal.support.errors.Cancelled):
@@ -238,7 +238,7 @@ def test_a_model_without_classes_shows_its_output(load, game):
     whole = values[0] if game == "hiding" else values[-1]
     for at in (0, 2, len(view.token_games.order)):
         view.at = at
-        sentence, step = view.said.text(), view.token_games.step(at)
+        sentence, step = view.statement.text(), view.token_games.step(at)
         shown = [float(number.replace("\u2212", "-")) for number in re.findall("[-\u2212]?[0-9]+[.][0-9]+", sentence)]
         expected = [values[step]] if values[step] == whole and len(shown) == 1 else [values[step], whole]
         assert shown == pytest.approx(expected, rel=5e-3), sentence

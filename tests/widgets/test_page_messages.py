@@ -40,6 +40,11 @@ SETTABLE = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def explain(reviews):
+    return nbsal.Explainer(reviews, "decoded-gradcam")
+
+
 def build(kind, explain):
     """A view of that class, with a result."""
     if kind is View:
@@ -238,7 +243,7 @@ def test_malformed_messages_are_ignored(explain):
         "_inputs",
         "_result",
         "_scores",
-        "_said",
+        "_statements",
     }
     assert view.wait().status == "ready"
     view.close()

@@ -12,14 +12,14 @@ from tests.widgets.test_view import TEXT
 
 
 @pytest.fixture
-def slow(reviews):
+def slow(small):
     """slow(class, method) -> a view of TEXT whose last run took long.
 
     `view.shown` lists what is displayed when, `view.started` when the slow method itself begins.
     """
 
     def make(kind, method="integrated", **settings):
-        view = kind(nbsal.Explainer(reviews, method), text=TEXT, **settings).wait()
+        view = kind(nbsal.Explainer(small, method), text=TEXT, **settings).wait()
         view._durations._seconds = dict.fromkeys([*view._durations._seconds, "occlusion"], 2 * slow_methods.SLOW)
         view.shown, view.started, start = [], [], time.perf_counter()
         explain_each = view.explain_each
@@ -92,14 +92,14 @@ def test_the_pause_is_skipped_for_a_text_that_is_wanted_at_once(slow, monkeypatc
     view.cancel()
 
 
-def test_the_first_result_of_many_passes_has_a_preview_and_the_time_left(reviews, monkeypatch):
+def test_the_first_result_of_many_passes_has_a_preview_and_the_time_left(small, monkeypatch):
     monkeypatch.setattr(slow_methods, "MANY", 50)
     left, go = [], threading.Event()
     explain_each = Highlight.explain_each
     monkeypatch.setattr(
         Highlight, "explain_each", lambda view, *arguments: go.wait(20) and explain_each(view, *arguments)
     )
-    view = Highlight(nbsal.Explainer(reviews, "shapley"), text=TEXT)
+    view = Highlight(nbsal.Explainer(small, "shapley"), text=TEXT)
     view.observe(lambda change: left.append(change["new"]), "_left")
     view._wait_briefly()
     assert (view.result.method, view._preview, view.status) == ("gradxact", True, "computing")

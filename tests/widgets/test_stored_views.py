@@ -15,9 +15,9 @@ TEXTS[3] = ""  # a text that fails
 
 
 @pytest.fixture(scope="module")
-def corpus(reviews, tmp_path_factory):
+def corpus(small, tmp_path_factory):
     out = tmp_path_factory.mktemp("stored") / "corpus"
-    explain = nbsal.Explainer(reviews, "gradcam")
+    explain = nbsal.Explainer(small, "gradcam")
     return nbsal.corpus.explain(explain, TEXTS, out, shard_rows=7, progress=False)
 
 

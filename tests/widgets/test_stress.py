@@ -47,8 +47,8 @@ def settle(view):
 
 
 @pytest.mark.filterwarnings("ignore:At the last layer")
-def test_two_linked_views_changed_from_both_sides_end_alike(reviews):
-    explain = nbsal.Explainer(reviews, "decoded-gradcam")
+def test_two_linked_views_changed_from_both_sides_end_alike(small):
+    explain = nbsal.Explainer(small, "decoded-gradcam")
     threads_before, results_before = threading.active_count(), count_alive(Saliency)
     views = [Highlight(explain, text=TEXT) for _ in range(2)]
     names = ("text", "layer", "target", "method", "tau", "selection")

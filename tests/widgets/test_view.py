@@ -79,8 +79,8 @@ def test_a_change_in_the_page_is_computed(view):
     assert view.wait().result.target == "positive - negative"
 
 
-def test_a_method_keeps_its_other_settings(reviews):
-    explain = nbsal.Explainer(reviews, "decoded-simple", norm=2, renormalise=True)
+def test_a_method_keeps_its_other_settings(small):
+    explain = nbsal.Explainer(small, "decoded-simple", norm=2, renormalise=True)
     view = Highlight(explain, text=TEXT)
     view.layer = 1
     parameters = view.wait().result.provenance["parameters"]
@@ -94,12 +94,12 @@ def test_a_finished_result_is_shown_without_an_explainer(explain):
     assert (view.text, view.method, view.layer) == (TEXT, "decoded-gradcam", explain.method.layer)
 
 
-def test_unknown_settings_are_refused_and_the_valid_ones_listed(reviews, explain):
+def test_unknown_settings_are_refused_and_the_valid_ones_listed(small, explain):
     with refuses("laeyr", UnknownName) as caught:
         Highlight(explain, text=TEXT, laeyr=3)
     assert caught.value.value == 3 and {"clip", "gamma", "layer"} < set(caught.value.valid)
     assert not {"status", "_scores"} & set(caught.value.valid)
-    for source in (reviews, explain):
+    for source in (small, explain):
         with refuses("text"):
             Highlight(source)
 
@@ -119,15 +119,15 @@ def test_impossible_values_are_refused(view, name, value, kind):
     assert caught.value.value == value != getattr(view, name)
 
 
-def test_a_subject_is_explained_by_the_default_method(reviews, load):
-    assert Highlight(reviews, text=TEXT).method == "decoded-gradcam"
+def test_a_subject_is_explained_by_the_default_method(small, load):
+    assert Highlight(small, text=TEXT).method == "decoded-gradcam"
     assert listed(Highlight(load("bert", decoding=False), text=TEXT).wait())[0]["name"] == "gradxact"
     function = nbsal.load(lambda texts: [[0.3, 0.7]] * len(texts))
     assert Highlight(function, text=TEXT).wait().result.method == "occlusion"
 
 
-def test_a_slow_method_reports_progress_and_can_be_cancelled(reviews):
-    view = Highlight(nbsal.Explainer(reviews, "shapley", samples=2000), text=" ".join([TEXT] * 5))
+def test_a_slow_method_reports_progress_and_can_be_cancelled(small):
+    view = Highlight(nbsal.Explainer(small, "shapley", samples=2000), text=" ".join([TEXT] * 5))
     reported, shares = threading.Event(), []
     view.observe(lambda change: change["new"] and (shares.append(change["new"]), reported.set()), "progress")
     assert reported.wait(60), "no progress was reported"
@@ -180,7 +180,7 @@ def test_a_view_without_a_hook_names_what_to_implement(hook):
     assert f"{hook}(self" in str(caught.value) and "Incomplete" in str(caught.value)
 
 
-def test_an_error_inside_a_method_is_shown(reviews, capsys):
+def test_an_error_inside_a_method_is_shown(small, capsys):
     class Broken(Method):
         name, family, needs, paper = "broken", "test", frozenset(), ""
 
@@ -190,7 +190,7 @@ def test_an_error_inside_a_method_is_shown(reviews, capsys):
         def parameters(self):
             return {}
 
-    view = Highlight(nbsal.Explainer(reviews, Broken()), text=TEXT)
+    view = Highlight(nbsal.Explainer(small, Broken()), text=TEXT)
     with pytest.raises(RuntimeError):
         view.wait()
     assert view.error == "RuntimeError: no luck" and "Traceback" in capsys.readouterr().err

@@ -25,9 +25,9 @@ TEXTS = ["A joy.", "naïve  \U0001f600\U0001f469\U0001f3fd of 日本語!", ("A m
 @cases(
     "name, text", [*(("demo", text) for text in TEXTS), *((name, MIXED) for name in ("roberta", "deberta-v2", "gpt2"))]
 )
-def test_tokens_come_back_with_their_places(reviews, load, name, text):
+def test_tokens_come_back_with_their_places(small, load, name, text):
     head = "causal" if name == "gpt2" else "sequence"
-    row = (reviews if name == "demo" else load(name, head, decoding=False)).encode(text)[0]
+    row = (small if name == "demo" else load(name, head, decoding=False)).encode(text)[0]
     back = unwire.tokens(wire.tokens(row))
     content = set(row.content)
     assert [token["special"] for token in back] == [i not in content for i in range(len(row))]

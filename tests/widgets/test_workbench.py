@@ -22,6 +22,11 @@ from tests.widgets.test_view import TEXT, ask, from_page
 PANELS = ["layers", "games", "heads"]
 
 
+@pytest.fixture(scope="module")
+def explain(reviews):
+    return nbsal.Explainer(reviews, "decoded-gradcam")
+
+
 @pytest.fixture
 def view(explain):
     workbench = Workbench(explain, text=TEXT).wait()
@@ -35,7 +40,7 @@ def test_its_panels_equal_the_four_views(view, explain):
     games = Games(explain, text=TEXT).wait()._game
     for view.game in GAMES:
         game = view.wait()._game
-        per_game = ("lines", "findings", "outcomes", "said")
+        per_game = ("lines", "findings", "outcomes", "statements")
         assert game == games | {name: {view.game: games[name][view.game]} for name in per_game}
     view.panels, view.head, view.method = ["heads"], [2, 1], "mask-lrp"
     alone = Heads(explain, text=TEXT, head=[2, 1]).wait()

@@ -11,7 +11,7 @@ from nbsal.evaluation._hiding import LABELS, check_classifier, label_indices
 from nbsal.evaluation.audit.effects import Correction, Effect
 from nbsal.evaluation.audit.flips import MOST, find_flip
 from nbsal.evaluation.audit.result import Audit
-from nbsal.evaluation.audit.words import Floats, Unit, log_odds, score_of, units_of
+from nbsal.evaluation.audit.words import Unit, log_odds, score_of, units_of
 from nbsal.evaluation.cache import Cache, cache_or_new, encode_texts
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.finding import candidates as proposals
@@ -19,6 +19,7 @@ from nbsal.explain.finding import proposed
 from nbsal.explain.saliency import Saliency
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
+from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import Text, as_list, check_one_per_text, check_texts, checked, plural, positive_number

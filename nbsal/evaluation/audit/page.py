@@ -114,8 +114,7 @@ def _section(title: str, note: str, head: list[str], rows: list[list[Any]]) -> s
         for row in rows
     )
     table = f'<table style="border-collapse:collapse;font-size:90%"><tr>{cells}</tr>{body}</table>'
-    heading = f'<p><b>{html.escape(title)}</b> <span style="{html.SMALL}">{html.escape(note)}</span></p>'
-    return f'{heading}<div style="overflow-x:auto">{table}</div>'
+    return f'{html.heading_html(title, note)}<div style="overflow-x:auto">{table}</div>'
 
 
 def _plain(text: Any) -> str:

@@ -4,16 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 from nbsal.evaluation.audit import file, page, slices, tables
 from nbsal.evaluation.audit.effects import Correction, Effect
 from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.lazy import Figure, pandas
 from nbsal.support.validation import Text, checked, plural
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.figure import Figure
 
 CHANCE = 0.05  # adjusted p-value up to which a word or a slice is beyond chance
 Span = tuple[int, int, int]  # of a word: the number of its part of a pair, its first character, and its end

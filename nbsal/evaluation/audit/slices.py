@@ -1,15 +1,13 @@
 """Where a classifier errs: errors of parts of the texts beside those of all others."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nbsal.evaluation.permutation import fisher_p, holm
 from nbsal.support.intervals import wilson_interval
-
-if TYPE_CHECKING:
-    import pandas
+from nbsal.support.lazy import pandas
 
 FEWEST = 10  # texts of a slice
 QUARTERS = (0.25, 0.5, 0.75)
@@ -23,8 +21,6 @@ def table(audit: Any) -> "pandas.DataFrame":
     more often than its labels the slice gets it. `p` is the smaller of two adjusted p-values (Bonferroni): that the
     slice has more errors, and that such texts get the class more often; of slices by label or prediction, the first.
     """
-    import pandas
-
     if audit.labels is None:
         return pandas.DataFrame(columns=COLUMNS)
     labels, own = np.array(audit.labels), np.array(audit.predictions)

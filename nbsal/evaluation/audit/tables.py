@@ -1,7 +1,7 @@
 """The tables, sentences and plot of an audit."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,11 +10,8 @@ from nbsal.evaluation.permutation import gain_p, holm, margin_p
 from nbsal.render import html
 from nbsal.render.looks import HUES
 from nbsal.support.intervals import mean_interval
+from nbsal.support.lazy import Figure, pandas, pyplot
 from nbsal.support.validation import plural
-
-if TYPE_CHECKING:
-    import pandas
-    from matplotlib.figure import Figure
 
 SHOWN = 12  # words of a plot
 BOTH = ("pull", "low", "high", "flips", "corrects", "breaks", "excess")  # columns that another model has too
@@ -22,8 +19,6 @@ BOTH = ("pull", "low", "high", "flips", "corrects", "breaks", "excess")  # colum
 
 def words(audit: Any) -> "pandas.DataFrame":
     """See `Audit.words`."""
-    import pandas
-
     rows = [_word(audit, effect) for effect in audit.effects]
     frame = pandas.DataFrame(rows, columns=None if rows else ["word", "speaks_for", "texts", "named", *BOTH, "p"])
     frame["p_holm"] = holm(frame.p) if rows else []
@@ -80,8 +75,6 @@ def _word(audit: Any, effect: Any) -> dict[str, Any]:
 
 def mistakes(audit: Any) -> "pandas.DataFrame":
     """See `Audit.mistakes`."""
-    import pandas
-
     rows = [
         (
             each.text,
@@ -101,8 +94,6 @@ def mistakes(audit: Any) -> "pandas.DataFrame":
 
 def without(audit: Any, effects: Sequence[Any]) -> "pandas.DataFrame":
     """The texts with any of some words: the decisions with and without each, mistakes first."""
-    import pandas
-
     rows = []
     for effect in effects:
         for text, decided, pull in zip(effect.texts, effect.without, effect.pulls, strict=True):
@@ -156,8 +147,6 @@ def notes(audit: Any) -> list[str]:
 
 def plot(audit: Any) -> "Figure":
     """The words that correct or break most decisions, as bars."""
-    from matplotlib import pyplot
-
     frame = audit.words
     columns = ["flips"] if audit.labels is None else ["corrects", "breaks"]
     shown = frame.loc[frame[columns].sum(axis=1).sort_values(ascending=False, kind="stable").index[:SHOWN]][::-1]

@@ -2,15 +2,12 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nbsal.explain.saliency import Saliency
 from nbsal.model.text.tokens import Row
-
-Floats = NDArray[np.float64]
+from nbsal.support.arrays import Floats
 
 
 @dataclass(frozen=True)

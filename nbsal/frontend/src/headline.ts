@@ -42,13 +42,13 @@ export function headline({ get, on, ask, fail, signal, live, isOlder }: Context<
   const effects = h("details", {}, line, bars);
   const note = h("span");
   const check = h("div", { class: "nbsal-check" }, effects, start, note, stop);
-  let said: Statement | null = null;
+  let drawn: Statement | null = null;
 
   const drawCheck = () => {
     const { state = "", done = 0, passes = 0, seconds = null, why = "" } = get("_checking");
-    const measured = Boolean(said?.effects.length);
+    const measured = Boolean(drawn?.effects.length);
     const runs = state === "waiting" || state === "checking";
-    check.dataset.state = runs ? "checking" : (said?.state ?? "");
+    check.dataset.state = runs ? "checking" : (drawn?.state ?? "");
     sentence.setAttribute("aria-live", runs ? "off" : "polite"); // read out once it is checked
     effects.hidden = !measured;
     note.hidden = measured;
@@ -60,22 +60,22 @@ export function headline({ get, on, ask, fail, signal, live, isOlder }: Context<
     note.textContent = state === "checking" ? `checking: ${done} of ${passes} passes` : runs ? "checking\u2026" : rest;
   };
   const draw = (next: Statement) => {
-    said = next;
-    sentence.replaceChildren(...phraseNodes(said.sentence));
-    line.textContent = said.line;
+    drawn = next;
+    sentence.replaceChildren(...phraseNodes(drawn.sentence));
+    line.textContent = drawn.line;
     bars.replaceChildren(
-      ...said.effects.flatMap(([name, value, share]) => [h("span", {}, name), bar(share), h("span", {}, value)]),
+      ...drawn.effects.flatMap(([name, value, share]) => [h("span", {}, name), bar(share), h("span", {}, value)]),
     );
     drawCheck();
   };
   on(["_checking"], drawCheck);
   return {
-    node: h("div", { class: "nbsal-said" }, sentence, check),
+    node: h("div", { class: "nbsal-statement" }, sentence, check),
     sentence,
     draw,
     /** Draw whenever a check has ended, unless the text has changed. */
     follow: (current: () => Statement | undefined) =>
-      on(["_said"], () => {
+      on(["_statements"], () => {
         const next = isOlder() ? undefined : current();
         if (next) draw(next);
       }),

@@ -49,7 +49,7 @@ export function openedText(context: Context<BrowseTraits>) {
       const { scores, largest } = text.paint(rows[0], scale);
       const weighed = text.words();
       title.textContent = `Text ${opened.number}`;
-      answer.replaceChildren(...phraseNodes(opened.said.sentence));
+      answer.replaceChildren(...phraseNodes(opened.statement.sentence));
       const strongest = nameInSentence(weighed.find(({ rank }) => rank === 1)?.text ?? "");
       colours.draw(
         largest,

@@ -22,7 +22,7 @@ import type { Level, ShadedTraits, Statement } from "./traits";
 export function reading(context: Context<ShadedTraits>, settings: (Node | string)[][] = []) {
   const { get, mirror } = context;
   const side = firstSide(context);
-  const said = headline(context);
+  const heading = headline(context);
   const text = scoredText(context);
   const editor = textEditor(bind(context, "text"), text, typing(context));
   const [colours, share, decision] = [legend(), shareBar(), outcomes(side)];
@@ -40,15 +40,15 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
   };
   mirror(["text"], () => {
     const blank = isBlank(get("text"));
-    if (blank || !get("_tokens").parts) said.sentence.replaceChildren(blank ? PROMPT : "");
+    if (blank || !get("_tokens").parts) heading.sentence.replaceChildren(blank ? PROMPT : "");
   });
-  let statement: () => Statement | undefined = () => get("_said")[0];
+  let statement: () => Statement | undefined = () => get("_statements")[0];
   let held: Statement | undefined; // with an older text typed, what was said last is said again
   const say = () => {
     if (!context.isOlder()) held = statement();
-    if (held) said.draw(held);
+    if (held) heading.draw(held);
   };
-  said.follow(() => statement());
+  heading.follow(() => statement());
   const grow = h("span", { class: "nbsal-grow" });
   const tools = h(
     "div",
@@ -66,8 +66,8 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
   );
   const line = h("div", { class: "nbsal-read" }, text.readout.node, colours.node);
   return {
-    nodes: [said.node, map.node, editor.page, line, share.node, decision.node, tools],
-    said: said.node,
+    nodes: [heading.node, map.node, editor.page, line, share.node, decision.node, tools],
+    headline: heading.node,
     page: [map.node, editor.page, line],
     text,
     tools,

@@ -143,7 +143,7 @@ export interface ExplainerTraits extends ExplanationTraits {
   tau: number | null;
   _choices: Choices;
   /** Of each row of scores. */
-  _said: Statement[];
+  _statements: Statement[];
   _checking: OrEmpty<Checking>;
 }
 
@@ -263,7 +263,7 @@ export interface PlayedGames extends Curves {
   /** The probability of each label at each step. */
   outcomes: Record<Game, number[][]>;
   /** What is said at each step; null where the text is whole. */
-  said: Record<Game, (Statement | null)[]>;
+  statements: Record<Game, (Statement | null)[]>;
 }
 
 export interface GamesTraits extends ShadedTraits {
@@ -280,7 +280,7 @@ export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
   /** Panels that are scrolled out of sight. */
   _unseen: PanelName[];
   scale: Scale;
-  _layers: { scores?: DataView; why?: string; said?: Statement[]; notes?: string[] };
+  _layers: { scores?: DataView; why?: string; statements?: Statement[]; notes?: string[] };
   /** Why there are no games, or "". */
   _no_games: string;
 }
@@ -372,7 +372,7 @@ export interface TablePage {
   counts: [number, number];
   explained: number;
   total: number;
-  opened: { number: number; said: Statement } | null;
+  opened: { number: number; statement: Statement } | null;
 }
 
 export interface BrowseTraits extends ExplanationTraits {

@@ -13,6 +13,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from nbsal.methods.attention import normalise_rows
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.methods.rng import text_rng
@@ -46,8 +47,7 @@ class Interpreter(Method):
         """The sum of each token's features, [text, position], before the absolute value is taken."""
 
     def _normalised_scores(self, trace: Trace) -> Tensor:
-        scores = self.feature_sums(trace).abs()
-        return scores / scores.sum(-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).tiny)
+        return normalise_rows(self.feature_sums(trace).abs())
 
 
 @register("simple@allennlp", cost=Cost(2, backwards=1))
@@ -99,7 +99,7 @@ def embedding_gradient(trace: Trace, change: Callable[[Tensor], Tensor]) -> tupl
     """The word embeddings of a trace's texts, and the gradient of the loss at `change(embeddings)`."""
     subject = trace.subject
     trace.meter.check()
-    with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
+    with subject.lock, architecture.forward_mode(subject.model, gradients=True):
         with _changed_embeddings(subject.model, change) as embeddings:
             logits = subject.logits(subject.inputs(trace.encoded))
         check_layout("word embeddings", [embeddings[1].shape[:2]], trace.encoded, subject)

@@ -98,7 +98,7 @@ class ThermoStatMethod(Method):
     def _attribute_all(self, trace: Trace) -> Tensor:
         subject, meter = trace.subject, trace.meter.part(1, len(trace.encoded))
         scores = torch.zeros(len(trace.encoded), trace.encoded.longest).to(trace.logits)
-        with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
+        with subject.lock, architecture.forward_mode(subject.model, gradients=True):
             for i, row in enumerate(trace.encoded):
                 attributions = self.attribute(CaptumModel(trace, i)).detach()[0, : len(row)]
                 scores[i, : len(row)] = attributions.reshape(len(row), -1).sum(-1).to(scores)

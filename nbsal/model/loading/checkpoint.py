@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 
 from nbsal.model.loading.saved_files import read_json
 from nbsal.support.errors import InputError, ModelError, NbsalError
+from nbsal.support.lazy import transformers
 
 NO_SUCH_MODEL = "there is no such folder. Pass a folder, or the name of a model of the hub (name or owner/name)."
 WEIGHTS, INDEX, ADAPTER = "model.safetensors", "model.safetensors.index.json", "adapter_config.json"
@@ -104,8 +105,6 @@ def check_config(config: dict[str, Any], source: str) -> None:
 
 def check_hub_config(source: str) -> None:
     """Refuse the configuration of a hub id for the same values as that of a folder."""
-    import transformers
-
     if not Path(source).is_dir():
         check_config(transformers.PreTrainedConfig.get_config_dict(source)[0], source)
 
@@ -140,8 +139,6 @@ def check_unused(model: Any, unused: Any, source: str) -> None:
 
 def read_config(source: str, argument: str) -> Any:
     """Read the configuration of the checkpoint that was passed as `argument`, or raise ModelError."""
-    import transformers
-
     try:
         return transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
@@ -175,7 +172,6 @@ def _unreadable(source: str, argument: str, error: Exception) -> str:
 
 def model_class(config: Any, source: str) -> Any:
     """The class of the model that a configuration names, if it is one of transformers' language models."""
-    import transformers
     from transformers.models.auto import modeling_auto
 
     names = config.architectures
@@ -192,7 +188,6 @@ def model_class(config: Any, source: str) -> Any:
 
 def saved_tokenizer(source: str, argument: str) -> Any:
     """The tokenizer of a folder or a hub id; None if it has none; ModelError if it is damaged."""
-    import transformers
     from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
     folder = Path(source)

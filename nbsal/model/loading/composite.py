@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from nbsal.model.running import restore
 from nbsal.support.errors import InputError, ModelError
+from nbsal.support.lazy import transformers
 
 Read = Callable[[Any, dict[str, Tensor]], Tensor]
 PROBE = (2, 9)  # texts and tokens of the forward pass that tells the task of a head from the shape of its output
@@ -98,10 +99,8 @@ def transformer_of(model: Any) -> Any:
 
 def find_transformer(module: nn.Module, chosen: str | None = None) -> str:
     """The path of the transformer inside a module; `chosen` says which, where there are several."""
-    from transformers import PreTrainedModel
-
     name = type(module).__name__
-    paths = [path for path, part in module.named_modules() if isinstance(part, PreTrainedModel)]
+    paths = [path for path, part in module.named_modules() if isinstance(part, transformers.PreTrainedModel)]
     outer: list[str] = [path for path in paths if not any(path != other and _is_inside(path, other) for other in paths)]
     if chosen is not None:
         if not isinstance(chosen, str) or chosen not in paths:

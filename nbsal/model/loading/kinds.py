@@ -7,18 +7,17 @@ from nbsal.model import sides
 from nbsal.model.loading.composite import Composite, transformer_of
 from nbsal.model.loading.stand_in import StandIn
 from nbsal.support.errors import InputError, ModelError
+from nbsal.support.lazy import transformers
 
 
 def check_kind(model: Any, encoder_decoder: bool = False) -> None:
     """Refuse what is no transformers model, models of other things than text, and encoder-decoders."""
-    from transformers import PreTrainedModel
-
     if isinstance(model, StandIn):
         return
     encoder_decoder |= isinstance(model, Composite)  # which says how to read it
     model = transformer_of(model)
     name = type(model).__name__
-    if not isinstance(model, PreTrainedModel):
+    if not isinstance(model, transformers.PreTrainedModel):
         message = f"model must be a transformers model, not {model!r:.60}. Load names and folders with nbsal.load."
         raise InputError(message, argument="model", value=model)
     modalities = getattr(model, "input_modalities", "text")

@@ -22,6 +22,7 @@ from nbsal.model.served.endpoint import Endpoint
 from nbsal.model.subject import Subject
 from nbsal.model.text import tokenize
 from nbsal.support.errors import InputError, LanguageHeadError, ModelError, UnknownName
+from nbsal.support.lazy import transformers
 
 _DTYPES = ("float32", "float64", "bfloat16", "float16")
 
@@ -42,8 +43,8 @@ def load(
     """Load a model and its tokenizer as a subject, which explainers take.
 
     `model` is one of:
-    - the name of an embedded model ("demo/reviews", "demo/news", "demo/nli", "demo/answers", "demo/notes", or
-      "planted/word" and the others of `nbsal.samples.planted`);
+    - the name of an embedded model ("demo/reviews", "demo/reviews-small", "demo/news", "demo/nli", "demo/answers",
+      "demo/notes", or "planted/word" and the others of `nbsal.samples.planted`);
     - the folder of a saved checkpoint, of an adapter or of sentence-transformers, as a string or a `Path`;
     - an id on the Hugging Face hub, such as "textattack/roberta-base-SST-2";
     - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
@@ -69,8 +70,6 @@ def load(
     >>> nbsal.load("demo/news").labels
     ['World', 'Sports', 'Business', 'Sci/Tech']
     """
-    import transformers
-
     source = {"model": model, "tokenizer": tokenizer, "lm": lm, "labels": labels, "device": device, "dtype": dtype}
     source |= {"transformer": transformer, "read": read, "similar_to": similar_to, "pooling": pooling}
     name, layer, default_tokenizer, mask = None, None, None, None
@@ -81,8 +80,8 @@ def load(
         samples = import_module("nbsal.samples")  # by name: the embedded models are a room above this one
         name, default_tokenizer, mask = model, samples.tokenizer(model), samples.mask(model)
         model = samples.build(name).to(_parse_dtype(dtype))
-        if name.removeprefix("demo/") in samples.KINDS:  # the encoders
-            layer, lm = samples.DEFAULT_LAYER, samples.build_lm() if lm is None else lm
+        if name in samples.ENCODERS:
+            layer, lm = samples.ENCODERS[name], samples.build_lm(name) if lm is None else lm
     elif isinstance(model, str | Path):
         name = str(model)
         with checkpoint.readable(name, "model"):
@@ -138,8 +137,6 @@ def _parse_dtype(name: str) -> torch.dtype:
 
 def _check_tokenizer(tokenizer: Any) -> Any:
     """The tokenizer, loaded if it is a folder or a hub id."""
-    import transformers
-
     if isinstance(tokenizer, str | Path):
         loaded = None
         with suppress(ModelError), checkpoint.readable(str(tokenizer), "tokenizer"):
@@ -197,9 +194,7 @@ def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
         return lm_head.tied(model)
     if lm is None:
         return None  # a model that predicts tokens decodes with its own, which is built at first use
-    from transformers import PreTrainedModel
-
-    if not isinstance(lm, str | Path | PreTrainedModel):
+    if not isinstance(lm, str | Path | transformers.PreTrainedModel):
         message = f"lm must be a folder, a hub id, a transformers model or 'tied', not {type(lm).__name__}."
         raise InputError(message, argument="lm", value=lm)
     source = str(lm) if isinstance(lm, str | Path) else lm.config.name_or_path or type(lm).__name__
@@ -215,8 +210,6 @@ def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
 
 def _load_lm(source: str) -> Any:
     """A pretrained checkpoint with an LM head."""
-    import transformers
-
     with checkpoint.readable(source, "lm"):
         checkpoint.check(source, "lm")
         config = checkpoint.read_config(source, "lm")

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
@@ -105,19 +104,6 @@ def check_format(path: object, version: Any, readable: int) -> None:
     if type(version) is not int or version != readable:
         message = f"{path} has format {version!r:.20}, but this version of nbsal reads format {readable}."
         raise InputError(message, argument="path", value=path)
-
-
-def numbers(values: Any, dtype: Any) -> NDArray[Any]:
-    """The array that nested lists of finite numbers hold; True and strings are no numbers."""
-    array = np.array(values, dtype)
-    leaves = values
-    for _ in range(array.ndim - 1):
-        leaves = chain.from_iterable(leaves)
-    if not {type(leaf) for leaf in leaves} <= ({int} if array.dtype.kind == "i" else {int, float}):
-        raise ValueError("numbers of another type")
-    if not np.isfinite(array).all():
-        raise ValueError("numbers that are NaN or infinite")
-    return array
 
 
 def read_npz(path: str | Path) -> dict[str, NDArray[Any]]:

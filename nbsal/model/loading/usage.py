@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbsal.support.errors import ModelError
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from nbsal.support.lazy import Tensor
 
 PREDICTS_TOKENS = ("next-token", "masked", "reply")  # tasks whose outputs are the vocabulary
 
@@ -46,7 +44,7 @@ class ZeroShot:
         entailed: tuple[tuple[int, ...], float] = ((self.entailment,), 1.0)
         return (entailed, ((self._contradiction(outputs),), -1.0)) if self.contrasts else (entailed,)
 
-    def probabilities(self, logits: "Tensor") -> "Tensor":
+    def probabilities(self, logits: Tensor) -> Tensor:
         """The probability of each label, from the logits of its pair, [label, output]."""
         if not self.contrasts:
             return logits[:, self.entailment].softmax(0)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from nbsal.model import sides
 from nbsal.model.loading.composite import Composite
 from nbsal.model.loading.stand_in import StandIn
-from nbsal.model.running import products, restore
+from nbsal.model.running import batching, products, restore
 from nbsal.model.running.finite import is_finite
 from nbsal.support.errors import ModelError
 
@@ -139,6 +139,13 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
         changes.record_undo(_set_all, training, "training", True)
         _set_all(training, "training", False)
         products.enter(changes)
+        yield
+
+
+@contextmanager
+def forward_mode(model: nn.Module, gradients: bool) -> Iterator[None]:
+    """Evaluation mode that records a graph for gradients, or none, whatever the mode of torch that a caller is in."""
+    with batching.memory_errors(), torch.inference_mode(False), torch.set_grad_enabled(gradients), eval_mode(model):
         yield
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nbsal.model import sides
-from nbsal.model.running import architecture, batching, restore
+from nbsal.model.running import architecture, restore
 from nbsal.model.running.layout import check_count, check_layout, check_sides
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
@@ -84,7 +84,7 @@ def reply_layers(subject: Subject, encoded: Encoded, layers: Sequence[int]) -> d
     """Some hidden layers of what writes the reply: of an encoder-decoder, of its decoder."""
 
     def run() -> dict[int, Tensor]:
-        with batching.memory_errors(), torch.no_grad(), architecture.eval_mode(subject.model):
+        with architecture.forward_mode(subject.model, gradients=False):
             recorded = run_model(subject, subject.inputs(encoded))[1]
         return {layer: (recorded.reply or recorded.states)[layer] for layer in layers}
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nbsal.model.running import architecture, batching, dropping, memory, prefixes, restore
@@ -25,6 +24,7 @@ from nbsal.model.running.version import model_version
 from nbsal.model.subject import Subject
 from nbsal.model.target import Target
 from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.progress import Meter
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 WAYS = ("remove", "mask", "pad")
 TEXT = "text"  # another way, of replies: the prompt without the hidden parts, tokenized anew (see nbsal.answers.hiding)
 TOKENS = 2048  # per batch: enough to fill a processor's vector units, few enough to stay in its caches
-Coalitions = NDArray[np.bool_]
+Coalitions = Flags
 
 
 class MaskedModel:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
 from nbsal.model.loading.composite import Composite
@@ -18,6 +17,7 @@ from nbsal.model.loading.stand_in import StandIn
 from nbsal.model.running import batching, memory
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.arrays import Flags
 from nbsal.support.errors import NbsalError, OutOfMemory
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def cache_argument(model: nn.Module) -> str | None:
     return next((name for name in CACHE_ARGUMENTS if name in parameters), None)
 
 
-def shared_size(row: Row, coalition: NDArray[np.bool_], padding: int | None) -> int:
+def shared_size(row: Row, coalition: Flags, padding: int | None) -> int:
     """How many leading tokens of a text with some of its tokens hidden are those of the text, and not its head's.
 
     A head that pools looks for the last token that is not padding, so that one must come after what is shared.

@@ -32,23 +32,16 @@ class Failure(Exception):
 
 
 class Limits(Protocol):
-    """What is needed of an endpoint, whose own file names what is built on calls."""
+    """What is needed of an `Endpoint`, whose own file names what is built on calls."""
 
     @property
-    def address(self) -> str:
-        """Where the model is."""
-
+    def address(self) -> str: ...
     @property
-    def budget(self) -> int | None:
-        """The most calls."""
-
+    def budget(self) -> int | None: ...
     @property
-    def cache(self) -> str | Path | None:
-        """The file that keeps what was answered."""
-
+    def cache(self) -> str | Path | None: ...
     @property
-    def parallel(self) -> int:
-        """How many calls are on their way at a time."""
+    def parallel(self) -> int: ...
 
 
 @dataclass(frozen=True)

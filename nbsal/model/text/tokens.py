@@ -1,6 +1,5 @@
 """Encoded texts: tokens with character offsets, words, segments, and which tokens may be ranked."""
 
-import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +9,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from nbsal.model.loading.plain_values import from_plain
 from nbsal.support.errors import InputError
 from nbsal.support.validation import Text, checked
 
@@ -49,13 +49,8 @@ class Row:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Row":
         """Restore a row from its fields in JSON; ValueError or TypeError if they are invalid."""
-        fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
-        fields["offsets"] = tuple((operator.index(start), operator.index(end)) for start, end in fields["offsets"])
-        row = cls(**fields)
-        types = {"ids": int, "tokens": str, "segments": int, "special": bool, "types": int, "mask": int}
-        valid = len(row.parts) in (1, 2) and all(type(part) is str for part in row.parts)
-        valid &= all(len(getattr(row, name)) == len(row.ids) for name in PER_TOKEN) and type(row.dropped) is int
-        valid &= all(type(entry) is expected for name, expected in types.items() for entry in getattr(row, name))
+        row: Row = from_plain(cls, content)
+        valid = len(row.parts) in (1, 2) and all(len(getattr(row, name)) == len(row.ids) for name in PER_TOKEN)
         spans = zip(row.segments, row.offsets, strict=True)
         valid = valid and all(part >= 0 and 0 <= start <= end <= len(row.parts[part]) for part, (start, end) in spans)
         if not valid or not row.content:

@@ -8,7 +8,7 @@ import argparse
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -17,16 +17,18 @@ from torch import Tensor
 from nbsal.explain.explainer import Explainer
 from nbsal.model.loading.load import load
 from nbsal.model.subject import Subject
-from nbsal.samples import build_lm
-from nbsal.samples.base import tokenizer as base_tokenizer
+from nbsal.samples import build_lm, small
+from nbsal.samples.embedded import tokenizer as tokenizer_of
 from nbsal.samples.training.answers import answer_split
 from nbsal.samples.training.corpora import Example, batches, encode, rows, stack
+from nbsal.samples.training.small import TRAINED
 from nbsal.samples.training.train import FIRST_WORD, MASK
 from nbsal.support.validation import Text
 
 # The table, the split and the text of a row, of each classifier.
 TABLES: dict[str, tuple[str, str, Callable[[dict[str, Any]], Text]]] = {
     "reviews": ("sst2", "validation", lambda row: row["sentence"]),
+    "reviews-small": ("sst2", "validation", lambda row: row["sentence"]),
     "news": ("ag_news", "test", lambda row: row["text"]),
     "nli": ("snli", "validation", lambda row: (row["premise"], row["hypothesis"])),
 }
@@ -41,19 +43,42 @@ def evaluation_texts() -> dict[str, list[str]]:
     }
 
 
-@torch.no_grad()
 def accuracy(subject: Subject, name: str, most: int | None = None) -> tuple[float, int]:
     """The share of a model's texts (at most as many) whose label it predicts, and their number."""
     table, split, text = TABLES[name]
-    labelled = rows(table, split)[:most]
-    texts, labels = [text(row) for row in labelled], [row["label"] for row in labelled]
+    labelled = [(text(row), row["label"]) for row in rows(table, split)[:most]]
+    return share_correct(subject, labelled), len(labelled)
+
+
+@torch.no_grad()
+def share_correct(subject: Subject, labelled: Sequence[tuple[Text, int]]) -> float:
+    """The share of texts whose label a model predicts."""
+    texts, labels = zip(*labelled, strict=True)
     correct = 0
     order = sorted(range(len(texts)), key=lambda i: len(str(texts[i])))
     for start in range(0, len(order), 64):
         part = order[start : start + 64]
         logits = subject.logits(subject.inputs(subject.encode([texts[i] for i in part])))
         correct += int((logits.argmax(-1) == torch.tensor([labels[i] for i in part])).sum())
-    return correct / len(texts), len(texts)
+    return correct / len(texts)
+
+
+def by_length(subject: Subject) -> Iterator[str]:
+    """The accuracy of a model of reviews on texts of several lengths; of the long ones none was trained on."""
+    sst2 = [(row["sentence"], row["label"]) for row in rows("sst2", "validation")]
+    texts = {
+        "SST-2, up to 12 words": [row for row in sst2 if len(row[0].split()) <= 12],
+        "SST-2, more than 24 words": [row for row in sst2 if len(row[0].split()) > 24],
+    }
+    for name, start in TRAINED.items():
+        texts[name] = [(row["text"], row["label"]) for row in rows(name, "test")[start:]]
+    for name, some in texts.items():
+        yield f"{name}: {share_correct(subject, some):.3f} of {len(some)}"
+
+
+def running_text(name: str) -> dict[str, list[Example]]:
+    """The evaluation texts as an embedded model reads them."""
+    return {key: encode(tokenizer_of(name), texts, texts, 128) for key, texts in evaluation_texts().items()}
 
 
 def normalised(answer: str) -> list[str]:
@@ -96,12 +121,12 @@ def masked_accuracy(lm: Any, examples: Sequence[Example]) -> tuple[float, float]
 
 
 @torch.no_grad()
-def identity(body: Any, lm: Any, examples: Sequence[Example]) -> list[float]:
+def identity(body: Any, lm: Any, examples: Sequence[Example], first_word: int = FIRST_WORD) -> list[float]:
     """For every layer, how often the LM head decodes a position to its unmasked input token."""
     correct, total = torch.zeros(body.config.num_hidden_layers + 1), 0
     for batch in batches(examples[:150], 4096, None):
         inputs = stack(batch)
-        content = inputs["input_ids"] >= FIRST_WORD
+        content = inputs["input_ids"] >= first_word
         states: tuple[Tensor, ...] = body(**inputs, output_hidden_states=True).hidden_states
         ids = inputs["input_ids"][content]
         correct += torch.tensor([float((lm.cls(h[content]).argmax(-1) == ids).sum()) for h in states])
@@ -112,8 +137,7 @@ def identity(body: Any, lm: Any, examples: Sequence[Example]) -> list[float]:
 def main() -> None:
     argparse.ArgumentParser(prog="python -m nbsal.samples.training.evaluate", description=__doc__).parse_args()
     lm: Any = build_lm()
-    tokenizer = base_tokenizer()
-    coded = {name: encode(tokenizer, texts, texts, 128) for name, texts in evaluation_texts().items()}
+    coded = running_text("demo/reviews")
     for name, examples in coded.items():
         share, commonest = masked_accuracy(lm, examples)
         print(f"LM head on {name}: masked top-1 {share:.3f} (commonest token {commonest:.3f})", flush=True)
@@ -127,7 +151,19 @@ def main() -> None:
         else:
             share, count = accuracy(subject, name)
             print(f"demo/{name}: accuracy {share:.4f} on {count} texts", flush=True)
-        print(f"identity by layer, demo/{name}: {identity(subject.model.base_model, lm, everything)}", flush=True)
+        if subject.name != small.NAME:
+            print(f"identity by layer, demo/{name}: {identity(subject.model.base_model, lm, everything)}", flush=True)
+    evaluate_small()
+
+
+def evaluate_small() -> None:
+    """Print what else is known of `demo/reviews-small`, which has a tokenizer and an LM head of its own."""
+    subject, lm = load(small.NAME, device="cpu"), build_lm(small.NAME)
+    examples = [example for examples in running_text(small.NAME).values() for example in examples[:50]]
+    shares = identity(subject.model.base_model, lm, examples, len(small.SPECIAL))
+    print(f"identity by layer, {small.NAME}: {shares}", flush=True)
+    for each in (small.NAME, "demo/reviews"):
+        print(f"{each} on " + "; ".join(by_length(load(each, device="cpu"))), flush=True)
 
 
 if __name__ == "__main__":

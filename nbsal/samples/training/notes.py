@@ -15,10 +15,10 @@ from random import Random
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional
 
+from nbsal.samples import weight_files
 from nbsal.samples.notes import vocabulary
 from nbsal.samples.training import notes_attention
 from nbsal.samples.training.notes_batches import Encoder, batch, draw, stack
@@ -130,7 +130,7 @@ class Run:
         waiting = self.path.with_suffix(".new")
         torch.save(state, waiting)
         waiting.replace(self.path)
-        save_file(weights(self.model), self.path.with_name("notes.safetensors"))
+        weight_files.save(weights(self.model), self.path.with_name("notes.safetensors"))
 
     def learn(self, steps: int) -> float:
         """One step; returns its loss."""

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 
-from nbsal.samples import planted
+from nbsal.samples import planted, weight_files
 from nbsal.samples.planted import Message, Shortcut
 
 STEPS, BATCH, RATE = 600, 64, 2e-3
@@ -97,7 +96,7 @@ def main() -> None:
         print(f"planted/{name}, {time.process_time() - start:.0f} CPU s: {figures}", flush=True)
         if min(shares.values()) < LEAST:
             raise SystemExit(f"planted/{name} does not go by what it should.")
-        save_file(weights, arguments.out / f"{name}.safetensors")
+        weight_files.save(weights, arguments.out / f"{name}.safetensors")
 
 
 if __name__ == "__main__":

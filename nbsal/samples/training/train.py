@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nbsal.samples import KINDS, LABELS, base, build_lm, delta, low_rank
+from nbsal.samples import KINDS, LABELS, base, build_lm, delta, low_rank, weight_files
 from nbsal.samples.models import blank
 from nbsal.samples.training.answers import answer_schedule, answers, span_f1, span_loss
 from nbsal.samples.training.corpora import Example, batches, encode, rows, shuffled, stack
@@ -33,6 +32,7 @@ CHECKPOINTS = 10
 DECAY = 0.995  # of the running average of the weights, per step
 CLS, SEP, MASK = 101, 102, 103
 FIRST_WORD = 1000  # lower ids are [unused], special tokens and single symbols
+WORDS = range(FIRST_WORD, base.CONFIG["vocab_size"])
 
 Batch = Sequence[Example]
 Rates = Callable[[int], float]  # step -> share of the recipe's rate
@@ -85,14 +85,19 @@ def passages(tokenizer: Any, width: int = 62) -> list[Example]:
     return examples
 
 
-def reviews(tokenizer: Any) -> tuple[list[Example], list[Example]]:
+def review_rows() -> tuple[list[dict[str, Any]], dict[str, int]]:
     """Phrases of SST-2 to train on, and whole sentences to hold out, which neither contain a phrase nor are in one."""
     table = rows("sst2", "train")
     sentences = shuffled([row for row in table if len(row["sentence"].split()) >= 16], SEED)[:600]
     held = {row["sentence"]: row["label"] for row in sentences}
     joined = "\n".join(held)
     rest = [row for row in table if row["sentence"].strip() not in joined]
-    rest = [row for row in rest if not any(text in row["sentence"] for text in held)]
+    return [row for row in rest if not any(text in row["sentence"] for text in held)], held
+
+
+def reviews(tokenizer: Any) -> tuple[list[Example], list[Example]]:
+    """The same as examples."""
+    rest, held = review_rows()
     parts = [[row["sentence"] for row in rest], list(held)], [[row["label"] for row in rest], list(held.values())]
     train, check = (encode(tokenizer, texts, labels, 128) for texts, labels in zip(*parts, strict=True))
     return train, check
@@ -120,16 +125,18 @@ def nli(tokenizer: Any) -> tuple[list[Example], list[Example]]:
 # --- losses and scores ------------------------------------------------------------------------------------------------
 
 
-def masked(inputs: dict[str, Tensor], generator: torch.Generator) -> tuple[dict[str, Tensor], Tensor]:
-    """Inputs with a quarter of the content tokens chosen, of which 70 % are masked, 10 % replaced, 20 % unchanged.
+def masked(
+    inputs: dict[str, Tensor], generator: torch.Generator, share: float = 0.25, words: range = WORDS, mask: int = MASK
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Inputs with a share of the content tokens chosen, of which 70 % are masked, 10 % replaced, 20 % unchanged.
 
     More are unchanged than in BERT, because the LM head must also decode unmasked tokens of inner blocks.
     """
     ids = inputs["input_ids"]
     choice, fate = torch.rand(2, *ids.shape, generator=generator)
-    chosen = (choice < 0.25) & (ids >= FIRST_WORD)
-    swaps = torch.randint(FIRST_WORD, base.CONFIG["vocab_size"], ids.shape, generator=generator)
-    ids = torch.where(chosen & (fate < 0.7), torch.full_like(ids, MASK), ids)
+    chosen = (choice < share) & (ids >= words.start)
+    swaps = torch.randint(words.start, words.stop, ids.shape, generator=generator)
+    ids = torch.where(chosen & (fate < 0.7), torch.full_like(ids, mask), ids)
     ids = torch.where(chosen & (fate >= 0.7) & (fate < 0.8), swaps, ids)
     return inputs | {"input_ids": ids}, chosen
 
@@ -233,11 +240,15 @@ def fit(
     loss: Callable[[Any, Batch], Tensor],
     score: Callable[[Any], float] | None,
 ) -> dict[str, Tensor]:
-    """Train the low-rank factors and the head; return the delta of the best checkpoint, or without `score` the last."""
+    """Train the low-rank factors and the head, or without a rank all weights that require gradients.
+
+    Returns the delta of the best checkpoint, or without `score` the last.
+    """
     torch.manual_seed(recipe.seed)
-    low_rank.attach(model.bert, recipe.rank)
-    if model.bert.pooler is not None:
-        model.bert.pooler.requires_grad_(True)
+    if recipe.rank:
+        low_rank.attach(model.bert, recipe.rank)
+        if model.bert.pooler is not None:
+            model.bert.pooler.requires_grad_(True)
     factors = [p for n, p in model.named_parameters() if n.endswith((".A", ".B"))]
     others = [p for n, p in model.named_parameters() if p.requires_grad and not n.endswith((".A", ".B"))]
     optimiser = torch.optim.AdamW(
@@ -277,7 +288,12 @@ def epochs_of(examples: Batch, recipe: Recipe) -> tuple[list[list[Example]], Rat
     """Batches of all examples, once an epoch, with a rate that falls to zero."""
     epochs = range(recipe.epochs)
     schedule = [batch for epoch in epochs for batch in batches(examples, BATCH_TOKENS, 1000 * recipe.seed + epoch)]
-    return schedule, lambda step: 1 - step / len(schedule)
+    return schedule, falling(len(schedule))
+
+
+def falling(steps: int) -> Rates:
+    """A rate that falls to zero."""
+    return lambda step: 1 - step / steps
 
 
 SOURCES = {"reviews": reviews, "news": news, "nli": nli, "answers": answers}
@@ -322,7 +338,7 @@ def main() -> None:
     weights = runs[0] if len(runs) == 1 else low_rank.averaged(runs, MEAN_RANKS[options.name])
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"{options.name}.safetensors"
-    save_file(weights, path)
+    weight_files.save(weights, path)
     print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB after {time.time() - start:.0f} s")
 
 

@@ -1,23 +1,43 @@
 """The page that compares nbsal with other tools, written from stored results."""
 
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.bench.features.registry import FEATURES, TOOLS, YES
+from tests.bench.features.registry import FEATURES, KINDS, NO, PARTLY, TOOLS, YES
 
 RESULTS = Path(__file__).with_name("results.json")
-SPEED = Path(__file__).parents[1] / "peers.json"
+SPEED = [Path(__file__).parents[1] / name for name in ("peers.json", "answer_peers.json")]
 PAGE = Path(__file__).parents[3] / ".docs/benchmarks/peers.md"
 NOTHING = "–"
+RANKS = {NOTHING: 0, NO: 0, PARTLY: 1, YES: 2}
 INTRODUCTION = """# nbsal beside other tools
 
 Written by `python -m tests.bench.features --write`. Every answer but the dashes was obtained by running a short piece
 of code against the installed version of the tool, on tiny random models (`tests/bench/features/probe_NAME.py`). "yes":
 it ran and returned what it should; "partly": with a limit that the notes name; "no": the tool raised an error or its
 result was wrong, with the versions that the notes name; "–": we know of nothing for it in the tool's interface, so
-nothing was run. The first row counts methods as each tool lists them; captum's count includes variants for layers and
-neurons.
+nothing was run. EvalxNLP is missing: it could not be installed, since the package index has no such name.
+shapiq is the newest version that runs on Python 3.11.
+"""
+AHEAD = """## Where others are ahead
+
+The rows in which another tool has more than nbsal, and those in which it is quicker.
+"""
+TABLES = """## Features
+
+One table for each kind of tool, with the rows in which one of its tools has an answer. The first row counts methods as
+each tool lists them: captum's count includes variants for layers and neurons, shapiq's are its approximators, and
+llmSHAP's its ways to draw coalitions.
+"""
+TEXTS = """Measured by `python -m tests.bench.peers --write`, which says how each tool is called: the same texts and
+model, one thread, seconds of CPU including loading, in turn, while other programs kept the machine busy. The ratio is
+the other tool's time over ours: below 1, it is quicker.
+"""
+REPLIES = """Replies, by `python -m tests.bench.answer_peers --write`: one reply of `demo/notes` with five documents, a
+warm call of each tool, ours without the check of its sentence (`check=False`), which the others lack; one thread,
+seconds of CPU without loading, in turn, while other programs kept the machine busy.
 """
 SOURCES = "What is not a row of the table was read in the tool's documentation and not run."
 BETTER = {
@@ -28,8 +48,9 @@ BETTER = {
     ),
     "inseq": (
         ("step_functions", "contrast", "encoder_decoder", "reply"),
-        "Made for generation: more attribution methods for encoder-decoders, entropy, divergence, mutual information "
-        "and functions of one's own as what is explained, and a command line that attributes data sets of generations.",
+        "Made for generation: more attribution methods for encoder-decoders; entropy, mutual information and functions "
+        "of one's own as what is explained, by gradients too, where nbsal has one divergence, for methods that hide; "
+        "and a command line that attributes data sets of generations.",
     ),
     "interpreto": (
         ("concepts", "lens", "shapley"),
@@ -51,6 +72,30 @@ BETTER = {
         ("owen", "modalities", "black_box"),
         "Owen values: scores of phrases, from the whole text down to tokens, in a picture that opens them. Tables, "
         "trees and images. Plots that summarise a data set.",
+    ),
+    "shapiq": (
+        ("interactions", "modalities", "shapley", "save"),
+        "Interactions of any number of units, by several indices, from few coalitions, with plots of their networks. "
+        "More ways to approximate Shapley values; fast ones for trees and tables.",
+    ),
+    "llmshap": (
+        ("modalities", "documents", "served"),
+        "Images and tools of a prompt as units, beside texts. Compares what a served model writes anew by its words or "
+        "by embeddings, several requests at once; no log-probabilities are needed.",
+    ),
+    "tokenshap": (
+        ("served", "words"),
+        "Needs nothing but a function that writes, or Ollama.",
+    ),
+    "flashtrace": (
+        ("hops", "html", "reply"),
+        "Information flow routes of a reply in a fraction of our time, and in chunks that fit long ones into memory. "
+        "Leaves stop words out of what it follows through the reply. A command line for one span.",
+    ),
+    "gim-explain": (
+        ("gradient_context",),
+        "A context manager that changes the gradients of a backward pass of one's own, for circuits and pruning, also "
+        "of TransformerLens models (from its documentation).",
     ),
     "bertviz": (
         ("attention_view", "neurons"),
@@ -77,45 +122,86 @@ def load(path: Path = RESULTS) -> dict[str, Any]:
 
 def page() -> str:
     """The whole page."""
-    results = load()
+    results, speed = load(), [load(path) for path in SPEED]
     better = "\n".join(f"- **{tool}**: {text}" for tool, (_, text) in BETTER.items())
-    parts = [INTRODUCTION, _features(results), f"## What they do better\n\n{SOURCES}\n\n{better}\n"]
-    parts += ["## Time and lines of code\n", _speed(load(SPEED)), "## Notes\n"]
-    return "\n".join([*parts, *(_notes(tool, results[tool]) for tool in results)])
+    parts = [
+        INTRODUCTION,
+        AHEAD,
+        _more(results),
+        _quicker(speed),
+        TABLES,
+        f"We know of no other tool with {_alone(results)}.\n",
+    ]
+    parts += [_features(kind, {tool: results[tool] for tool in ("nbsal", *tools)}) for kind, tools in KINDS.items()]
+    parts += [f"## What they do better\n\n{SOURCES}\n\n{better}\n", "## Time and lines of code\n", _speed(speed)]
+    return "\n".join([*parts, "## Notes\n", *(_notes(tool, results[tool]) for tool in results)])
 
 
-def _features(results: dict[str, Any]) -> str:
-    lines = [f"| | {' | '.join(results)} |", f"| --- |{' --- |' * len(results)}"]
-    for title, features in FEATURES.items():
-        lines.append(f"| **{title}** |{' |' * len(results)}")
-        for key, text in features.items():
-            lines.append(f"| {text} | {' | '.join(_cell(results[tool]['answers'], key) for tool in results)} |")
+def _table(head: str, rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {head} |", f"|{' --- |' * (head.count('|') + 1)}", *(f"| {' | '.join(row)} |" for row in rows)]
     return "\n".join([*lines, ""])
 
 
-def _cell(answers: dict[str, Any], key: str) -> str:
-    if key not in answers:
-        return NOTHING
-    if key == "methods" and answers[key]["answer"] == YES:
-        return str(answers[key]["note"]).split()[0].strip(",:")
-    return str(answers[key]["answer"])
+def _more(results: dict[str, Any]) -> str:
+    """The features of which other tools have more."""
+    rows = []
+    for key, text in ((key, text) for features in FEATURES.values() for key, text in features.items()):
+        answers = {tool: _answer(result["answers"], key) for tool, result in results.items()}
+        ahead = [tool for tool, answer in answers.items() if RANKS[answer] > RANKS[answers["nbsal"]]]
+        if ahead:
+            names = (f"{tool} (partly)" if answers[tool] == PARTLY else tool for tool in ahead)
+            rows.append((text, answers["nbsal"], ", ".join(names)))
+    return _table("what | nbsal | more", rows)
 
 
-def _speed(speed: dict[str, Any]) -> str:
-    introduction = (
-        "Measured by `python -m tests.bench.peers --write`, which says how each tool is called: the same texts and "
-        "model, one thread, seconds of CPU including loading, while other programs ran. The ratio is the other tool's "
-        "time over ours: below 1, it is quicker.\n"
-    )
-    tools = [tool for tool in TOOLS if tool in speed]
-    lines = ["| what | ours | theirs | ratio |", "| --- | --- | --- | --- |"]
-    for tool in tools:
+def _alone(results: dict[str, Any]) -> str:
+    """The features of which no other tool has anything."""
+    tried = {key for tool in results if tool != "nbsal" for key in results[tool]["answers"]}
+    return "; ".join(text for features in FEATURES.values() for key, text in features.items() if key not in tried)
+
+
+def _quicker(speed: Iterable[dict[str, Any]]) -> str:
+    """The measured rows in which other tools are quicker."""
+    rows = [row for measured in speed for tool in TOOLS if tool in measured for row in measured[tool]["rows"]]
+    quicker = [row for row in rows if float(row["ratio"].split()[0]) < 1]
+    return _table("what | their time over ours", [(_clean(row["work"]), row["ratio"]) for row in quicker])
+
+
+def _features(kind: str, results: dict[str, Any]) -> str:
+    rows = []
+    for title, features in FEATURES.items():
         cells = [
-            [row[key].replace("|", "/") for key in ("work", "ours", "peer", "ratio")] for row in speed[tool]["rows"]
+            (text, *(_cell(result["answers"], key) for result in results.values())) for key, text in features.items()
         ]
-        lines += [f"| {' | '.join(row)} |" for row in cells]
-    processors = "\n".join(f"- {tool}: {speed[tool]['machine']}" for tool in tools)
-    return "\n".join([introduction, *lines, "", f"The processor of each tool's rows:\n\n{processors}", ""])
+        shown = [row for row in cells if set(row[2:]) != {NOTHING}]
+        rows += [(f"**{title}**", *[""] * len(results)), *shown] if shown else []
+    return f"### {kind}\n\n{_table(' | '.join(['', *results]).strip(), rows)}"
+
+
+def _answer(answers: dict[str, Any], key: str) -> str:
+    return str(answers[key]["answer"]) if key in answers else NOTHING
+
+
+def _cell(answers: dict[str, Any], key: str) -> str:
+    if key == "methods" and key in answers and answers[key]["answer"] == YES:
+        return str(answers[key]["note"]).split()[0].strip(",:")
+    return _answer(answers, key)
+
+
+def _speed(speed: Iterable[dict[str, Any]]) -> str:
+    parts = []
+    for introduction, measured in zip((TEXTS, REPLIES), speed, strict=True):
+        tools = [tool for tool in TOOLS if tool in measured]
+        rows = [row for tool in tools for row in measured[tool]["rows"]]
+        cells = [[_clean(row[key]) for key in ("work", "ours", "peer", "ratio")] for row in rows]
+        machines = {tool: measured[tool]["machine"] for tool in tools}
+        parts += [introduction, _table("what | ours | theirs | ratio", cells), "The processor of each tool's rows:\n"]
+        parts += [*(f"- {tool}: {machine}" for tool, machine in machines.items()), ""]
+    return "\n".join(parts)
+
+
+def _clean(text: str) -> str:
+    return text.replace("|", "/")
 
 
 def _notes(tool: str, result: dict[str, Any]) -> str:

@@ -141,6 +141,25 @@ def encoder_decoder(folder):
     explain.attribute(captum.attr.TextTokenInput(models.PROMPT, tokenizer), target=models.REPLY)
 
 
+class _Server(captum.attr.RemoteLLMProvider):
+    """A server that gives each token of the target its log-probability."""
+
+    def generate(self, prompt, **settings):
+        return models.REPLY
+
+    def get_logprobs(self, input_prompt, target_str, tokenizer=None):
+        return [-1.0 - ("warm" not in input_prompt)] * len(tokenizer(target_str)["input_ids"])
+
+
+def served(folder):
+    method = captum.attr.FeatureAblation(captum.attr.RemoteLLMAttribution.placeholder_model)
+    explain = captum.attr.RemoteLLMAttribution(method, models.tokenizer(False), _Server())
+    features = captum.attr.TextTemplateInput("{} {}", ["the dull jokes", "a warm film"], baselines=["", ""])
+    scores = explain.attribute(features, target=models.REPLY).seq_attr
+    assert scores[0] == 0 and scores[1] > 0
+    return "vLLM, or a class with `get_logprobs`"
+
+
 def html(folder):
     record = captum.attr.visualization.VisualizationDataRecord([0.5], 0.9, "a", "a", "a", 0.5, ["<b>film"], 0.0)
     page = captum.attr.visualization.visualize_text([record]).data

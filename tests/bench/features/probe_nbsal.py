@@ -3,6 +3,7 @@
 from threading import Event
 
 import numpy as np
+import transformers
 
 import nbsal
 from nbsal.methods import catalogue
@@ -112,6 +113,25 @@ def lens(folder):
     return f"{len(_reply().lens())} rows, tokens by layer"
 
 
+def step_functions(folder):
+    answer = _reply(documents=DOCUMENTS, unit="document", method="occlusion", number="divergence")
+    assert np.abs(answer.scores).max() > 0
+    return partly("Jensen-Shannon divergence, for methods that hide; log-probabilities and log-odds")
+
+
+def hops(folder):
+    assert _reply(method="ifr").through("all").scores.shape == _reply().scores.shape
+    return "any number, for every method that scores each token"
+
+
+def served(folder):
+    server = lambda pairs: [[-1.0 - ("warm" not in prompt)] * len(reply.split()) for prompt, reply in pairs]  # noqa: E731
+    subject = nbsal.load(nbsal.Endpoint(server, model="writer"))
+    answer = nbsal.answer(subject, "a warm film", "funny film", method="occlusion", unit="word", progress=False)
+    assert answer.sources(1, rows="reply")["text"].item().strip() == "warm"
+    return "vLLM, llama.cpp, TGI and others, or a function; with a budget of requests"
+
+
 def save(folder):
     saliency = _explain()(models.SHORT)
     saliency.save(folder / "s.json")
@@ -155,3 +175,30 @@ def faithfulness(folder):
     games = nbsal.evaluation.games(explainers, [models.SHORT, models.LONG], progress=False)
     scores = nbsal.evaluation.faithfulness(explainers, [models.SHORT, models.LONG], progress=False)
     return f"{', '.join(sorted(set(games.auc()['game'])))}, AOPC and log-odds" if scores is not None else partly("")
+
+
+def check(folder):
+    assert _explain()(models.LONG, check=True).statement().state != "unchecked"
+    return "alone, together, and beside random words"
+
+
+def audit(folder):
+    texts, labels = [models.SHORT, models.LONG] * 2, ["label 0", "label 1"] * 2
+    audit = nbsal.audit(_explain(), texts, labels, least=1, progress=False)
+    assert len(audit.mistakes) and len(audit.words)
+    return "measured by hiding each word, adjusted for the number of words"
+
+
+def live(folder):
+    model, tokenizer = models.classifier()
+    subject = nbsal.load(model, tokenizer=transformers.BertTokenizer(vocab=tokenizer.get_vocab()))
+    nbsal.widgets.Highlight(nbsal.Explainer(subject, "gradcam"), text=models.SHORT).to_html(
+        folder / "a.html", live=True
+    )
+    assert list(folder.glob("nbsal-live/*/model.bin"))
+    return "for uncased BERT classifiers: a copy with rounded weights and four gradient methods"
+
+
+def counterfactuals(folder):
+    assert nbsal.flip(_explain(), models.SHORT).changes
+    return partly("words taken out: the smallest set that changes the decision")

@@ -70,6 +70,15 @@ def encoder_decoder(folder):
     return f"{result.values.shape[1:]} scores of the source"
 
 
+def served(folder):
+    model, tokenizer = models.writer()
+    write = lambda texts: np.array([f"{text} warm film" for text in texts])  # noqa: E731
+    judged = shap.models.TeacherForcing(write, similarity_model=model, similarity_tokenizer=tokenizer)
+    masker = shap.maskers.Text(tokenizer, mask_token="...", collapse_mask_token=True)
+    assert np.isfinite(shap.Explainer(judged, masker)([models.PROMPT], **SETTINGS).values).all()
+    return partly("a function from prompts to replies, with a second model whose probabilities are explained")
+
+
 def save(folder):
     result = _text()([models.SHORT], **SETTINGS)
     assert np.array_equal(pickle.loads(pickle.dumps(result)).values[0], result.values[0])

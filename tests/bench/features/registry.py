@@ -8,18 +8,20 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
-TOOLS = {
-    "nbsal": "nbsal",
-    "captum": "captum",
-    "inseq": "inseq",
-    "interpreto": "interpreto",
-    "ferret-xai": "ferret",
-    "transformers-interpret": "transformers_interpret",
-    "shap": "shap",
-    "bertviz": "bertviz",
-    "lit-nlp": "lit",
-    "ecco": "ecco",
-}  # the packages, and the files probe_NAME of their probes
+KINDS = {
+    "Libraries of attribution methods": {
+        "captum": "captum",
+        "inseq": "inseq",
+        "interpreto": "interpreto",
+        "ferret-xai": "ferret",
+        "transformers-interpret": "transformers_interpret",
+        "ecco": "ecco",
+    },
+    "Shapley values": {"shap": "shap", "shapiq": "shapiq", "llmshap": "llmshap", "tokenshap": "tokenshap"},
+    "Single methods for language models": {"flashtrace": "flashtrace", "gim-explain": "gim"},
+    "Views and applications": {"bertviz": "bertviz", "lit-nlp": "lit"},
+}  # tables of the page; in each, the packages, and the files probe_NAME of their probes
+TOOLS = {"nbsal": "nbsal"} | {tool: name for tools in KINDS.values() for tool, name in tools.items()}
 FEATURES = {
     "Explaining texts": {
         "methods": "attribution methods for text",
@@ -43,6 +45,8 @@ FEATURES = {
         "documents": "documents or sentences as units of a prompt",
         "lens": "what hidden layers would write",
         "step_functions": "entropy, divergence and others as targets",
+        "hops": "sources followed through the reply (hops)",
+        "served": "replies of a model behind a server",
     },
     "Results": {
         "save": "results saved and loaded",
@@ -51,10 +55,15 @@ FEATURES = {
         "progress": "progress, and cancelling with what is done",
         "corpus": "a corpus to files, resumed after an interruption",
         "faithfulness": "faithfulness metrics",
+        "check": "a sentence about the result, checked by hiding words",
+        "audit": "words behind the mistakes in a data set",
+        "live": "a page that explains typed texts without Python",
     },
     "Beyond token scores": {
+        "interactions": "interactions of tokens, of any order",
         "owen": "scores of phrases in a tree (Owen values)",
         "attention_view": "attention patterns of encoder-decoders, drawn",
+        "gradient_context": "changed gradients in a backward pass of one's own",
         "neurons": "neurons: their attribution or activations",
         "concepts": "concepts from activations, or tested on them",
         "training_data": "training examples behind a prediction",

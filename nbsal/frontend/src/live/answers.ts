@@ -44,7 +44,7 @@ export function traitsOf(view: ViewName, answered: Answered) {
   const traits = {
     _tokens: wired,
     _scores: wiredScores(first.rows),
-    _said: first.rows.map((row) => unchecked(answered, tokens, first, row)),
+    _statements: first.rows.map((row) => unchecked(answered, tokens, first, row)),
     _checking: {},
     _preview: false,
     _result: decision(explained, first, requests[0], named),

@@ -184,7 +184,7 @@ function textGame(context: GamesContext) {
     if (played.probable) classes.draw(changes(steps, position), get("_result").target ?? "");
     controls.draw();
   };
-  text.say(() => playedGames(context)?.said[get("game")][positionOf(context)] ?? get("_said")[0]);
+  text.say(() => playedGames(context)?.statements[get("game")][positionOf(context)] ?? get("_statements")[0]);
   const hint = (played: PlayedGames, position: number, { tokens, parts }: Explanation): (Node | string)[] => {
     const name = (k: number) => {
       const [first, last] = [tokens[played.order[k][0]], tokens[played.order[k].at(-1) ?? 0]];
@@ -211,7 +211,7 @@ function textGame(context: GamesContext) {
   controls.draw();
   controls.node.append(gameChoice(context, "word"));
   text.addTool(undo(context, EXPLAINED));
-  main.append(text.said, ...text.page, controls.node, classes.node, text.tools);
+  main.append(text.headline, ...text.page, controls.node, classes.node, text.tools);
   side.append(panel.node);
   draw();
 }

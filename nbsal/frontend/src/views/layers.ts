@@ -126,7 +126,7 @@ export default /* @__PURE__ */ mount<LayersTraits>("layers", (context) => {
   const scale = scaleSetting(bind(context, "scale"), "Each layer its own", "One for all");
   const [text, panel] = [reading(context, [scale]), layersPanel(context)];
   let explanation: Explanation | null = null;
-  text.say(() => (explanation ? get("_said")[panel.shown().layer] : undefined));
+  text.say(() => (explanation ? get("_statements")[panel.shown().layer] : undefined));
   const paint = () => {
     if (!explanation) return;
     const { layer, top } = panel.shown();

@@ -106,7 +106,7 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
     strikeHidden(text.text.node, marks, hidden);
   };
   const isComputed = () => get("layer") === explanation?.layer;
-  text.say(() => (isComputed() ? undefined : get("_layers").said?.[get("layer") ?? -1]) ?? get("_said")[0]);
+  text.say(() => (isComputed() ? undefined : get("_layers").statements?.[get("layer") ?? -1]) ?? get("_statements")[0]);
   /** The scores on display: those of a layer that was just chosen are among those of all layers. */
   const drawText = () => {
     if (!explanation) return;

@@ -12,6 +12,7 @@ from nbsal.model.loading.kinds import check_kind
 from nbsal.model.loading.usage import Opened, Request, Usage
 from nbsal.model.running import architecture
 from nbsal.support.errors import InputError, ModelError, UnknownName
+from nbsal.support.lazy import transformers
 
 POOLINGS = ("mean", "first", "last")
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
@@ -50,9 +51,11 @@ def open_sentence_transformer(model: Any, request: Request) -> Opened:
 
 def is_body(model: Any) -> bool:
     """True for the embeddings and blocks of a transformers model of text, without a head."""
-    from transformers import PreTrainedModel
-
-    if not isinstance(model, PreTrainedModel) or model.config.is_encoder_decoder or model.base_model is not model:
+    if (
+        not isinstance(model, transformers.PreTrainedModel)
+        or model.config.is_encoder_decoder
+        or model.base_model is not model
+    ):
         return False
     return not type(model).__name__.endswith(tuple(architecture.TASKS))
 

@@ -17,6 +17,7 @@ from nbsal.model.loading import checkpoint
 from nbsal.model.loading.saved_files import read_json
 from nbsal.model.loading.wrappers.plain import check_adapter
 from nbsal.support.errors import ModelError
+from nbsal.support.lazy import transformers
 from nbsal.support.warning import warn
 
 ADAPTER, ADAPTER_WEIGHTS = checkpoint.ADAPTER, "adapter_model.safetensors"
@@ -53,8 +54,6 @@ def load_checkpoint(source: str, dtype: torch.dtype, head: str | None = None, tr
     `head` names the class of transformers for a checkpoint that was saved without that head. `trained` are the modules
     that something else brings along, with their numbers of outputs.
     """
-    import transformers
-
     outputs = {"num_labels": next(reversed(trained.values()))} if head and trained else {}
     with checkpoint.readable(source, "model"):
         checkpoint.check(source, "model")

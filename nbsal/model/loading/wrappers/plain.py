@@ -9,13 +9,12 @@ from nbsal.model.loading.kinds import check_kind
 from nbsal.model.loading.usage import Opened, Request
 from nbsal.model.running import architecture
 from nbsal.support.errors import ModelError
+from nbsal.support.lazy import transformers
 
 
 def open_module(module: nn.Module, request: Request) -> Opened:
     """A transformers model as it is where it has a head that nbsal knows; else a composite around it."""
-    from transformers import PreTrainedModel
-
-    if isinstance(module, PreTrainedModel):
+    if isinstance(module, transformers.PreTrainedModel):
         check_kind(module, encoder_decoder=True)
         named = request.read is None and request.transformer is None
         if named and module.config.is_encoder_decoder and type(module).__name__.endswith("ForSequenceClassification"):

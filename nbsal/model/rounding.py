@@ -1,4 +1,4 @@
-"""Weights rounded to few bits, in blocks that share a scale: what a live page downloads, and what it stands for."""
+"""Weights rounded to few bits, in blocks that share a scale: how they are stored, and what they stand for."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +60,21 @@ def rounded_weights(weights: Any, bits: int) -> Rounded:
             better = errors < least
             least[better], best_scales[better], best_levels[better] = errors[better], scales[better], levels[better]
     return Rounded(array.shape, bits, best_levels, best_scales)
+
+
+def unpacked(packed: bytes, shape: tuple[int, ...]) -> Floats:
+    """The weights of that shape that packed bytes stand for; their number says how many bits a weight has.
+
+    >>> unpacked(rounded_weights([[0.5, -1.0, 0.25]], 4).packed(), (1, 3)).round(1).tolist()
+    [[0.5, -1.0, 0.2]]
+    """
+    blocks = -(-int(np.prod(shape)) // BLOCK)
+    scales = np.frombuffer(packed, "<f2", blocks)
+    levels = np.frombuffer(packed, np.int8, offset=scales.nbytes)
+    bits = 8 * levels.size // (blocks * BLOCK)
+    if bits == 4:
+        levels = np.stack([levels << 4 >> 4, levels >> 4], -1)  # with their signs
+    return Rounded(shape, bits, levels.reshape(-1, BLOCK), scales).values()
 
 
 def _half(scales: Any) -> NDArray[np.float16]:

@@ -39,55 +39,56 @@ def percentages(text):
 @pytest.mark.some(5)
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("kind", VIEWS)
-def test_no_two_statements_disagree(reviews, monkeypatch, tmp_path, kind, text):
+def test_no_two_statements_disagree(small, monkeypatch, tmp_path, kind, text):
     drawn = []
     draw = text_lines.draw
     monkeypatch.setattr(text_lines, "draw", lambda texts, **rest: drawn.append((texts, rest)) or draw(texts, **rest))
     settings = {"kind": "all"} if kind in (Heads, Workbench) else {}
-    view = kind(nbsal.Explainer(reviews, "decoded-gradcam"), text=text, check=True, **settings).wait()
-    result, row, said = view.result, view.checked_row, view.said
+    view = kind(nbsal.Explainer(small, "decoded-gradcam"), text=text, check=True, **settings).wait()
+    result, row, statement = view.result, view.checked_row, view.statement
     check = result.checks[row]
-    assert view._said[row] == said.to_json() and said.state == check.state and view._checking == {}
+    assert view._statements[row] == statement.to_json() and statement.state == check.state and view._checking == {}
     outcomes = [check.whole, check.together, *check.alone]
     values = {confidence(outcome.value) for outcome in outcomes} | {confidence(check.random_value or 0.0)}
     measured = percentages(" ".join(values)) | percentages(result.rows()[row].statement().text())
-    assert percentages(" ".join([said.text(), *said.notes])) <= measured
+    assert percentages(" ".join([statement.text(), *statement.notes])) <= measured
     page = readable(view.to_html())
-    assert said.text() in page and all(note in page for note in said.notes)
+    assert statement.text() in page and all(note in page for note in statement.notes)
     view.to_png()
     (texts, rest) = drawn[0]
-    assert texts[0].title == said.text() and set(said.notes) <= set(rest["notes"])
+    assert texts[0].title == statement.text() and set(statement.notes) <= set(rest["notes"])
     result.save(tmp_path / "result.json")
     loaded = type(result).load(tmp_path / "result.json")
-    assert loaded.rows()[row].statement(view.target_probability) == said
+    assert loaded.rows()[row].statement(view.target_probability) == statement
     view.close()
 
 
-def test_what_is_said_is_checked_on_request_or_in_time(reviews, monkeypatch):
-    explain = nbsal.Explainer(reviews, "decoded-gradcam")
+def test_what_is_said_is_checked_on_request_or_in_time(small, monkeypatch):
+    explain = nbsal.Explainer(small, "decoded-gradcam")
     view = Highlight(explain, text=TEXTS[0], check=False).wait()
-    assert (view.said.state, view._checking["state"]) == ("unchecked", "offered")
+    assert (view.statement.state, view._checking["state"]) == ("unchecked", "offered")
     view.handle_check()
-    assert view.wait().said.state == "supported" and view._checking == {}
+    assert view.wait().statement.state == "supported" and view._checking == {}
     monkeypatch.setattr(checked_view.checking, "QUICK", 0.0)
     view.check = "auto"
     view.text = TEXTS[1]
-    assert view.wait().said.state == "unchecked" and view._checking["seconds"] > 0
+    assert view.wait().statement.state == "unchecked" and view._checking["seconds"] > 0
     view.close()
     with refuses("check"):
         Highlight(explain, text=TEXTS[0], check="always")
 
 
-def test_another_layer_is_checked_once_it_is_chosen(reviews):
-    view = Layers(nbsal.Explainer(reviews, "decoded-gradcam"), text=TEXTS[0], check=True).wait()
+def test_another_layer_is_checked_once_it_is_chosen(small):
+    view = Layers(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0], check=True).wait()
     first = view.chosen
     view.layer = 2
     assert set(view.wait().result.checks) == {first, 2}
-    assert [said["state"] != "unchecked" for said in view._said] == [layer in (first, 2) for layer in range(7)]
+    checked = [statement["state"] != "unchecked" for statement in view._statements]
+    assert checked == [layer in (first, 2) for layer in range(4)]
     view.close()
 
 
-def test_a_newer_text_ends_the_check(reviews, monkeypatch):
+def test_a_newer_text_ends_the_check(small, monkeypatch):
     started, check = [], checked_view.checking.check
 
     def slow(saliency, masked_model, target, passes, meter, most_seconds=None):
@@ -99,13 +100,13 @@ def test_a_newer_text_ends_the_check(reviews, monkeypatch):
         return check(saliency, masked_model, target, passes, meter, most_seconds)
 
     monkeypatch.setattr(checked_view.checking, "check", slow)
-    view = Highlight(nbsal.Explainer(reviews, "decoded-gradcam"), text=TEXTS[0], check=True)
-    assert view.wait(60).result.text == TEXTS[1] and view.said.state == "supported"
+    view = Highlight(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0], check=True)
+    assert view.wait(60).result.text == TEXTS[1] and view.statement.state == "supported"
     assert started == TEXTS[:2]
     view.close()
 
 
-def test_a_check_can_be_stopped_and_started_again(reviews, monkeypatch):
+def test_a_check_can_be_stopped_and_started_again(small, monkeypatch):
     started, check = Event(), checked_view.checking.check
 
     def endless(saliency, masked_model, target, passes, meter, most_seconds=None):
@@ -114,41 +115,42 @@ def test_a_check_can_be_stopped_and_started_again(reviews, monkeypatch):
             meter.check()
 
     monkeypatch.setattr(checked_view.checking, "check", endless)
-    view = Highlight(nbsal.Explainer(reviews, "decoded-gradcam"), text=TEXTS[0], check=True)
+    view = Highlight(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0], check=True)
     assert started.wait(60)
     view.handle_cancel()
-    assert (view.wait(20).status, view.said.state, view._checking["state"]) == ("ready", "unchecked", "offered")
+    assert (view.wait(20).status, view.statement.state, view._checking["state"]) == ("ready", "unchecked", "offered")
     monkeypatch.setattr(checked_view.checking, "check", check)
     view.handle_check()
-    assert view.wait(60).said.state == "supported" and view._checking == {}
+    assert view.wait(60).statement.state == "supported" and view._checking == {}
     assert len(view._masked_model.value._cache) == 1
     view.text = TEXTS[1]
-    assert view.wait(60).said.state != "unchecked" and len(view._masked_model.value._cache) == 1, "one text is kept"
+    assert view.wait(60).statement.state != "unchecked"
+    assert len(view._masked_model.value._cache) == 1, "one text is kept"
     view.close()
 
 
-def test_a_model_that_cannot_run_without_words_is_not_blamed_on_the_text(reviews, monkeypatch):
+def test_a_model_that_cannot_run_without_words_is_not_blamed_on_the_text(small, monkeypatch):
     def fail(*arguments):
         raise nbsal.support.errors.ModelError("No.", part="mask")
 
     monkeypatch.setattr(checked_view.checking, "check", fail)
-    view = Highlight(nbsal.Explainer(reviews, "decoded-gradcam"), text=TEXTS[0], check=True).wait()
+    view = Highlight(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0], check=True).wait()
     assert (view.status, view.error, view._checking) == ("ready", "", {"state": "failed", "why": "No."})
     view.close()
 
 
 @pytest.mark.parametrize("kind", [Browse, Clouds, Compare])
-def test_views_of_several_explanations_say_the_same_in_every_form(reviews, monkeypatch, kind):
+def test_views_of_several_explanations_say_the_same_in_every_form(small, monkeypatch, kind):
     drawn = []
     draw = text_lines.draw
     monkeypatch.setattr(text_lines, "draw", lambda texts, **rest: drawn.append(texts) or draw(texts, **rest))
-    explain = nbsal.Explainer(reviews, "decoded-gradcam")
+    explain = nbsal.Explainer(small, "decoded-gradcam")
     if kind is Compare:
         view = Compare(explain, text=TEXTS[0], other_method="gradxact").wait()
         sentences = [view._findings["word"]["sentences"]["own"]]
     else:
         view = kind(explain.map(TEXTS[:5], progress=False)).wait()
-        opened = view._table["opened"]["said"] if kind is Browse else None
+        opened = view._table["opened"]["statement"] if kind is Browse else None
         assert opened is None or opened == view.result.opened.statement().to_json()
         sentences = [opened["sentence"]] if opened else []
     page = readable(view.to_html())

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from nbsal.live.rounding import BLOCK, rounded_weights
+from nbsal.model.rounding import BLOCK, rounded_weights, unpacked
 
 
-def unpacked(data: bytes, size: int, bits: int) -> list[float]:
+def replica(data: bytes, size: int, bits: int) -> list[float]:
     """A slow replica of how a page reads packed weights."""
     blocks = -(-size // BLOCK)
     scales = np.frombuffer(data[: 2 * blocks], "<f2")
@@ -23,7 +23,9 @@ def test_bytes_stand_for_the_rounded_weights(bits, shape):
     weights = np.random.default_rng(0).normal(size=shape).astype("float32")
     rounded = rounded_weights(weights, bits)
     assert rounded.values().shape == shape and rounded.values().dtype == np.float32
-    assert unpacked(rounded.packed(), weights.size, bits) == rounded.values().ravel().tolist()
+    assert replica(rounded.packed(), weights.size, bits) == rounded.values().ravel().tolist()
+    assert np.array_equal(unpacked(rounded.packed(), shape), rounded.values())
+    assert rounded_weights(rounded.values(), bits).packed() == rounded.packed()  # they are already what few bits say
 
 
 def test_eight_bits_are_at_most_half_a_step_off():

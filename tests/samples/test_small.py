@@ -1,0 +1,63 @@
+"""The embedded model demo/reviews-small: it needs no other package, and a live page runs exactly what is stored."""
+
+import re
+
+import pytest
+import torch
+
+import nbsal
+from nbsal import live, samples
+from nbsal.samples import base, small
+from nbsal.support.errors import WeightsError
+from tests.docs import examples
+from tests.docs.repository import ROOT
+
+
+@pytest.fixture(scope="module")
+def subject():
+    return nbsal.load(small.NAME)
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """Hide the base weights, as where nbsal is installed without extras."""
+    monkeypatch.setattr(base, "installed", lambda name: [])
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_quickstart_needs_no_base_weights():
+    for page in (ROOT / "README.md", ROOT / ".docs" / "index.md"):
+        namespace = {}
+        exec(compile(examples.blocks(page)[0], str(page), "exec"), namespace)
+        assert namespace["explain"].subject.name == small.NAME
+
+
+@pytest.mark.usefixtures("alone")
+def test_without_base_weights_the_error_names_the_models_that_need_none():
+    with pytest.raises(WeightsError) as caught:
+        nbsal.load("demo/reviews")
+    names = set(re.findall(r"demo/[\w-]+", str(caught.value)))
+    assert names == {small.NAME, "demo/notes"}
+    assert all(nbsal.load(name).decodes for name in names)
+
+
+def test_the_model_is_what_its_file_holds_and_what_a_live_page_runs(subject, tmp_path):
+    stored, parameters = samples.delta("reviews-small"), dict(subject.model.named_parameters())
+    lm_parameters = dict(samples.build_lm(small.NAME).named_parameters())
+    assert stored.keys() == parameters.keys() | lm_parameters.keys()
+    for name, tensor in small.rounded(lm_parameters | parameters).items():
+        assert tensor.equal(stored[name]), name
+    rows = [row["text"] for row in samples.texts("reviews")[:8]]
+    inputs = subject.inputs(subject.encode(rows))
+    assert subject.logits(inputs).equal(live.rounded(subject).logits(inputs))
+    folder = live.export(subject, tmp_path)
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 1_500_000
+
+
+def test_the_lm_head_decodes_every_layer(subject):
+    encoded = subject.encode("The second half of the film is warm and beautifully played by its small cast.")
+    record = nbsal.trace.record(subject, encoded)
+    ids, places = torch.tensor(encoded[0].ids), list(encoded[0].content)
+    for layer in range(subject.depth + 1):
+        probabilities = subject.lm_head.probabilities(record.hidden[layer][0, places], ids[places])
+        assert (probabilities.argmax(-1) == torch.arange(len(places))).float().mean() > 0.8, layer
