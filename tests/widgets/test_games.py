@@ -12,7 +12,7 @@ from nbsal.evaluation._games import GAMES
 from nbsal.model.running.masking import MaskedModel
 from nbsal.render.headline import plain
 from nbsal.support.progress import Meter
-from nbsal.widgets import Games
+from nbsal.widgets import Games, token_games
 from nbsal.widgets.game_words import _ordinal as ordinal
 from nbsal.widgets.game_words import _score as score_words
 from nbsal.widgets.game_words import finding, results_finding, step_phrases
@@ -158,6 +158,15 @@ def games_of(hiding, random=None, labels=("negative", "positive")):
     return TokenGames(
         SimpleNamespace(method="gradcam"), order, list(labels), len(labels) - 1, steps, both(hiding), baseline
     )
+
+
+def test_long_texts_have_fewer_random_orders_and_their_band_says_how_many(monkeypatch):
+    monkeypatch.setattr(token_games, "RANDOM_ORDERS", 10)
+    short, long = (len(token_games._random_orders([[i] for i in range(size)])) for size in (100, 101))
+    assert (short, long) == (10, 6)
+    assert coalition_count(100, 9) == 2 * (10 + 10 * 5) and coalition_count(101, 9, 1) == 10 + 6 * 5
+    games = games_of([0.9, 0.2], [0.9, 0.8])
+    assert game_traits(games)["band"] == "range of 1 random orders"
 
 
 def test_of_many_labels_only_those_that_matter_are_sent():
