@@ -255,15 +255,15 @@ def _methods(options: argparse.Namespace) -> int:
     from nbsal.methods import catalogue, plugins
 
     if options.markdown:
-        print(catalogue.markdown())
+        print(html.visible(catalogue.markdown()))
         return 0
     for name, row in catalogue.table().iterrows():
-        print(f"{name:34} {row['family']:13} {row['paper']}")
+        print(html.visible(f"{name:34} {row['family']:13} {row['paper']}"))
         print(f"    cost: {row['cost']}")
         print(f"    scores: {row['promise']}")
         print(f"    reads: {row['needs'] or 'output'}; settings: {row['settings']}")
         if package := plugins.origin(str(name)):
-            print(f"    from: {package}")
+            print(html.visible(f"    from: {package}"))
     print()
     for word, meaning in catalogue.glossary().items():
         print(f"{word}: {meaning}")

@@ -59,6 +59,6 @@ def run(options: argparse.Namespace) -> int:
     words, slices = audit.beyond_chance
     for note in audit.notes:
         print(html.visible(note))
-    print(audit.words.head(SHOWN).round(3).to_string(index=False))
+    print(html.visible(audit.words.head(SHOWN).round(3).to_string(index=False)))
     print(f"beyond chance: {plural(len(words), 'word')}, {plural(len(slices), 'slice')}")
     return 0
