@@ -9,7 +9,8 @@ from nbsal.model import sides
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
 
-LIMIT = 2**30  # bytes that a trace of whole maps may take
+LIMIT = 2**30  # bytes that a trace of whole maps, and the weights that are converted for it, may take
+QUICK = 2**23  # bytes of one block's map, from which on whole maps wait for the memory longer than a block runs again
 MAPS = 4  # attention maps that a trace holds for each block: weights, scores, gradients, relevance
 
 
@@ -119,14 +120,15 @@ def _group(job: Job, readers: Mapping[str, Reader], texts: float) -> Iterator[Jo
 
 
 def fits_whole(subject: Subject, encoded: Encoded) -> bool:
-    """Whether the attention maps of all blocks, and the weights that are converted for them, may be held at once.
+    """Whether the attention maps of all blocks, and the weights that are converted for them, should be held at once.
 
     Those of an encoder-decoder are: a stream follows one stack of blocks.
     """
     if subject.task == sides.REPLY:
         return True
-    numbers = MAPS * len(encoded) * subject.depth * subject.heads * encoded.longest**2
+    size = len(encoded) * subject.heads * encoded.longest**2 * subject.dtype.itemsize
+    total = MAPS * subject.depth * size
     if subject.dtype != subject.model.dtype:
         weights = sum(weight.numel() for block in subject.blocks for weight in block.parameters())
-        numbers += weights * subject.depth // len(subject.blocks)
-    return numbers * subject.dtype.itemsize <= LIMIT
+        total += weights * subject.depth // len(subject.blocks) * subject.dtype.itemsize
+    return size < QUICK and total <= LIMIT

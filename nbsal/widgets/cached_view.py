@@ -12,6 +12,9 @@ from nbsal.support.progress import Meter
 from nbsal.widgets import jobs
 from nbsal.widgets.explainer_view import ExplainerView
 from nbsal.widgets.last_value import LastValue
+from nbsal.widgets.slow_methods import wait_for_pause
+
+PAUSE = 0.2  # seconds without a new text before more than its scores is computed
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class CachedView(ExplainerView):
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         if self.plain_result is not None:
             return self.plain_result
+        typed = self._is_typed(inputs)
         version = self.subject.version  # after training, nothing cached is valid
         key = [version, *(inputs[name] for name in self.reading_inputs)]
         saliency = self._saliency.get(key, lambda: self.explain_typed(self.explainer_for(inputs), inputs, job))
@@ -91,6 +95,9 @@ class CachedView(ExplainerView):
         for name in sorted(pending, key=lambda name: not self.parts[name].with_scores):
             if not (displayed or self.parts[name].with_scores):
                 self.show_partial(job, TextResult(saliency, dict(result.parts)))
+                if typed:  # or the scores of the next text would wait for these parts
+                    wait_for_pause(job, self._worker, lambda: False, PAUSE)
+                    typed = False
             result.parts[name] = self._compute_part(name, keys[name], result, inputs, job)
             displayed = False
         return result

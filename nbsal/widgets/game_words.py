@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation.results import Results
-from nbsal.explain.explanation import Floats
 from nbsal.methods.labels import label_of
 from nbsal.render.headline import Phrase, confidence, percent, phrases
-from nbsal.widgets.token_games import RANDOM_NAME, TokenGames
+from nbsal.widgets.token_games import RANDOM_NAME, TokenGames, turning_step
 
 RELIABLE = 0.05  # p value below which one explainer counts as better than another
 ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
@@ -138,30 +137,28 @@ def _ordinal(number: int) -> str:
 
 
 def _hiding_finding(games: TokenGames) -> str:
-    decisions = games.outcomes["hiding"].argmax(1)
-    turn = _first(decisions != decisions[0])
-    random = _random_decisions(games, "hiding")
-    random_turn = None if random is None else _first(random != random[0])
+    outcomes = games.outcomes["hiding"]
+    decisions, turn = outcomes.argmax(1), turning_step("hiding", outcomes)
+    random_turn = _random_turn(games, "hiding")
     if turn is None:
-        text = f"Hiding words never turns the decision from {games.labels[decisions[0]]}"
-        if random is None:
+        tried = "" if games.steps[-1] < len(games.steps) else f" in {len(games.steps) - 1} steps"
+        text = f"Hiding words never turns the decision from {games.labels[decisions[0]]}{tried}"
+        if games.random is None:
             return text
         if random_turn is None:
             return f"{text}, nor do random orders, on average"
-        return f"{text}; random orders, on average, do after {_count(_random_steps(games), random_turn)}"
+        about, count = _about(games.random.steps, random_turn), games.random.steps[random_turn]
+        return f"{text}; random orders, on average, do after {about}{_words(count)}"
     first = "first " if bool((decisions[turn:] != decisions[turn]).any()) else ""
-    after = _count(games.steps, turn)
-    text = f"The decision {first}turns to {games.labels[decisions[turn]]} after {after}"
-    return text if random is None else text + _random_clause(games, random_turn, "never do")
+    text = f"The decision {first}turns to {games.labels[decisions[turn]]} after {_words(games.steps[turn])}"
+    return text + _random_clause(games, random_turn, "never do")
 
 
 def _revealing_finding(games: TokenGames) -> str:
     outcomes = games.outcomes["revealing"]
-    decisions = outcomes.argmax(1)
+    decisions, enough = outcomes.argmax(1), turning_step("revealing", outcomes)
     label = games.labels[decisions[-1]]
-    enough = _lasting(decisions)
-    random = _random_decisions(games, "revealing")
-    if enough == 0:
+    if not enough:
         text = f"The decision is {label} even without a word"
         if games.label != decisions[-1] or games.random is None:
             return text
@@ -171,68 +168,39 @@ def _revealing_finding(games: TokenGames) -> str:
     if enough == len(decisions) - 1 and count > 1:
         text = f"{'Both' if count == 2 else f'All {count}'} words are needed for {label}"
     else:
-        about = "" if _is_exact(games.steps, enough) else "About "
-        text = f"{about}{_words(count)} {'is' if count == 1 else 'are'} enough for {label}"
-    return text if random is None else text + _random_clause(games, _lasting(random), "need none")
+        text = f"{_words(count)} {'is' if count == 1 else 'are'} enough for {label}"
+    return text + _random_clause(games, _random_turn(games, "revealing"), "need none")
 
 
 def _output_finding(games: TokenGames, game: str) -> str:
     label, hiding = games.labels[0], game == "hiding"
-    half = _half(games.outcomes[game][:, 0], hiding)
+    half = turning_step(game, games.outcomes[game])
     if half is None:
         return f"{'Hiding words does not lower' if hiding else 'Revealing words does not raise'} the output for {label}"
     count = games.steps[half]
     verb = ("hold" if hiding else "bring") + ("s" if count == 1 else "")
-    about = "" if _is_exact(games.steps, half) else "About "
-    text = f"{about}{_words(count)} {verb} half of the output for {label}"
-    if games.random is None:
-        return text
-    random_half = _half(games.random.outcomes[game][..., 0].mean(0), hiding)
-    return text + _random_clause(games, random_half, "never get there")
+    text = f"{_words(count)} {verb} half of the output for {label}"
+    return text + _random_clause(games, _random_turn(games, game), "never get there")
+
+
+def _random_turn(games: TokenGames, game: str) -> int | None:
+    """The step at which random orders turn, on average."""
+    return None if games.random is None else turning_step(game, games.random.outcomes[game].mean(0))
 
 
 def _random_clause(games: TokenGames, step: int | None, never: str) -> str:
-    if step is None or step == 0:
+    """How many words random orders need, once they are played."""
+    if games.random is None:
+        return ""
+    if not step:
         return f"; random orders, on average, {never}"
-    steps = _random_steps(games)
-    return f"; random orders, on average, need {'' if _is_exact(steps, step) else 'about '}{steps[step]}"
+    steps = games.random.steps
+    return f"; random orders, on average, need {_about(steps, step)}{steps[step]}"
 
 
-def _random_steps(games: TokenGames) -> Sequence[int]:
-    return games.random.steps if games.random else []
-
-
-def _random_decisions(games: TokenGames, game: str) -> Any:
-    """The decisions by the mean probabilities of random orders, if they are computed."""
-    return None if games.random is None else games.random.outcomes[game].mean(0).argmax(1)
-
-
-def _count(steps: Sequence[int], step: int) -> str:
-    return f"{'' if _is_exact(steps, step) else 'about '}{_words(steps[step])}"
-
-
-def _is_exact(steps: Sequence[int], step: int) -> bool:
-    """Whether a step is a single word."""
-    return step == 0 or steps[step] - steps[step - 1] == 1
-
-
-def _first(holds: Any) -> int | None:
-    places = np.flatnonzero(holds)
-    return int(places[0]) if len(places) else None
-
-
-def _lasting(decisions: Any) -> int:
-    """The first step from which on the last decision holds."""
-    others = np.flatnonzero(decisions != decisions[-1])
-    return int(others[-1]) + 1 if len(others) else 0
-
-
-def _half(values: Floats, falls: bool) -> int | None:
-    """The first step beyond the middle between the first and the last value, if the values fall or rise at all."""
-    middle = (values[0] + values[-1]) / 2
-    if falls:
-        return _first(values <= middle) if values[0] > values[-1] else None
-    return _first(values >= middle) if values[0] < values[-1] else None
+def _about(steps: Sequence[int], step: int) -> str:
+    """What goes before the number of words of a step, which may be several words from the one before."""
+    return "" if step == 0 or steps[step] - steps[step - 1] == 1 else "about "
 
 
 def _score(value: float) -> str:

@@ -1,7 +1,7 @@
 """The Games view: tokens are hidden or revealed step by step in the order of their scores, and the decision follows."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,7 +37,6 @@ from nbsal.widgets.last_value import LastValue
 from nbsal.widgets.token_games import (
     MAX_STEPS,
     RANDOM_NAME,
-    RANDOM_ORDERS,
     GameCurve,
     TokenGames,
     coalition_count,
@@ -50,7 +49,7 @@ DIGITS = 6
 HIGHEST_FIRST = "highest score first"
 CURVE_NAMES = (HIGHEST_FIRST, RANDOM_NAME)
 VERBS = {"hiding": "hidden", "revealing": "revealed"}
-RANGE, INTERVAL = f"range of {RANDOM_ORDERS} random orders", "95\u202f% interval"  # what bands show
+INTERVAL = "95\u202f% interval"  # what the bands of many texts show
 SIZE, PLOT = (7.0, 3.4), 2.2  # inches of a picture, and of the plot in one below a text
 RANDOM_DASH = (0, (5, 4))
 ACCENT = "#3b7dd8"
@@ -70,7 +69,7 @@ class GameView(CachedView):
     def token_games(self) -> TokenGames | None:
         """The games on display, if the text is short enough for them."""
         games = self.part("game")
-        return games if isinstance(games, TokenGames) else None
+        return games if isinstance(games, TokenGames) and self.game in games.outcomes else None
 
     @property
     def remaining(self) -> list[int]:
@@ -85,6 +84,10 @@ class GamePart(Part):
         """How many steps the curves of a text of so many words have at most."""
         return MAX_STEPS
 
+    def games(self, inputs: dict[str, Any]) -> Collection[str]:
+        """The games to play."""
+        return GAMES
+
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._masked_model = LastValue()
@@ -92,10 +95,10 @@ class GamePart(Part):
     def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> Any:
         masked_model = self._masked_model.get(inputs["text"], lambda: MaskedModel(self._subject))
         size = len(units(saliency.row))
-        most_steps = self.most_steps(size)
-        meter = job.meter(coalition_count(size, most_steps))
+        most_steps, games = self.most_steps(size), self.games(inputs)
+        meter = job.meter(coalition_count(size, most_steps, len(games)))
         meter.check()
-        results = play_games(saliency, masked_model, inputs["target"], meter, most_steps)
+        results = play_games(saliency, masked_model, inputs["target"], meter, most_steps, games)
         job.show(next(results))
         return next(results)
 
@@ -240,7 +243,7 @@ def chart_of(games: TokenGames, game: str, at: int) -> Chart:
         finding(games, game),
         quantity(games),
         f"words {VERBS[game]}, highest score first",
-        RANGE,
+        _range(games),
         games.probable,
         len(games.labels) == 2,
         len(games.order),
@@ -344,22 +347,28 @@ def game_traits(games: TokenGames) -> dict[str, Any]:
     if len(labels) > LIKELIEST:
         predicted = (values.argmax(1).tolist() for values in games.outcomes.values())
         labels = sorted({games.label}.union(*predicted))
-    lines = {game: [_curve_traits(curve) for curve in games.curves(game)] for game in GAMES}
+    lines = {game: [_curve_traits(curve) for curve in games.curves(game)] for game in games.outcomes}
     for curves in lines.values():
         curves[0]["name"] = HIGHEST_FIRST
     return {
         "lines": lines,
-        "findings": {game: finding(games, game) for game in GAMES},
+        "findings": {game: finding(games, game) for game in games.outcomes},
         "quantity": quantity(games),
-        "band": RANGE,
+        "band": _range(games),
         "unit": games.labels[games.label],
         "probable": games.probable,
         "points": list(games.steps),
         "order": [list(word) for word in games.order],
         "labels": [games.labels[i] for i in labels],
         "outcomes": {game: _rounded(values[:, labels]) for game, values in games.outcomes.items()},
-        "statements": {game: _statements(games, game) for game in GAMES},
+        "statements": {game: _statements(games, game) for game in games.outcomes},
     }
+
+
+def _range(games: TokenGames) -> str:
+    """What the band of random orders shows."""
+    orders = 0 if games.random is None else len(next(iter(games.random.outcomes.values())))
+    return f"range of {orders} random orders"
 
 
 def _statements(games: TokenGames, game: str) -> list[dict[str, Any] | None]:

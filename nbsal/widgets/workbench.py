@@ -1,8 +1,8 @@
 """The Workbench view: a text with its layers, its hiding curve and its heads, which share one selection."""
 
 import io
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, ClassVar
 
 import traitlets
 
@@ -19,18 +19,24 @@ from nbsal.widgets.games import GamePart, GameView, chart_html, chart_of, chart_
 from nbsal.widgets.head_parts import masks_heads
 from nbsal.widgets.heads import HeadView, heads_png
 from nbsal.widgets.layers import LayersPart, heatmap_png, layers_html
-from nbsal.widgets.token_games import MAX_STEPS, TokenGames
+from nbsal.widgets.token_games import TokenGames
 
 PANELS = {"layers": ("layers",), "games": ("game",), "heads": ("attention",)}  # and the parts they show
 
-STEP_WORDS, LEAST_STEPS = 1600, 8  # a step reads the text again: so many words in all, and at least so many steps
+STEP_WORDS = 1600  # a step reads the text again: so many words in all
+FEWEST_STEPS, MOST_STEPS = 8, 20
 
 
 class HidingPart(GamePart):
-    """The games, or the reason why there are none; long texts have fewer steps than in Games: other panels wait."""
+    """The game on display, or the reason why there is none; in fewer steps than in Games, since other panels wait."""
+
+    depends_on: ClassVar[tuple[str, ...] | None] = (*HeadView.reading_inputs, "game")
 
     def most_steps(self, words: int) -> int:
-        return min(max(STEP_WORDS // max(words, 1), LEAST_STEPS), MAX_STEPS)
+        return min(max(STEP_WORDS // max(words, 1), FEWEST_STEPS), MOST_STEPS)
+
+    def games(self, inputs: dict[str, Any]) -> Collection[str]:
+        return [inputs["game"]]
 
     def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> TokenGames | str:
         return TOO_LONG if len(saliency.row) > self._subject.max_length else super().compute(saliency, inputs, job)
@@ -54,7 +60,7 @@ class Workbench(HeadView, GameView):
     ('positive', True, None)
     """
 
-    inputs = (*HeadView.reading_inputs, "head", "panels")
+    inputs = (*HeadView.reading_inputs, "head", "game", "panels")
     accepts = ()
     _esm = asset("workbench.js")
     _css = asset("workbench.css")

@@ -34,8 +34,8 @@ def reviews():
 
 
 @pytest.fixture(scope="module")
-def explain(small):
-    return nbsal.Explainer(small, "gradxact")
+def explain():
+    return nbsal.Explainer(nbsal.load("demo/reviews"), "gradxact")
 
 
 @pytest.fixture(scope="module")

@@ -69,6 +69,11 @@ def test_a_copy_keeps_its_folder_until_the_model_changes(tiny, tmp_path):
     assert live.export(changed, tmp_path) != first
 
 
+def test_a_page_of_the_small_model_loads_little_more_than_a_megabyte(tmp_path):
+    written = live.export(nbsal.load("demo/reviews-small"), tmp_path)
+    assert sum(path.stat().st_size for path in written.iterdir()) < 1_200_000
+
+
 def test_an_lm_head_of_its_own_has_its_own_weights(load, tmp_path):
     subject = load("bert", dtype="float32")
     tensors = json.loads((live.export(subject, tmp_path) / "manifest.json").read_text())["tensors"]

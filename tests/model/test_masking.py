@@ -1,5 +1,6 @@
 """Dropping, masking and replacing tokens, against one slow forward pass per coalition."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -54,6 +55,21 @@ def test_removed_tokens_are_tokens_that_nobody_attends_to(load, architecture):
     assert masked_model._droppable.holds(len(rows[1])) is (architecture not in NOT_DROPPABLE)
 
 
+def test_a_text_that_is_being_typed_is_not_tested_with_every_letter(monkeypatch):
+    subject = nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece"))
+    tested, drops_exactly = [], MaskedModel._drops_exactly
+    monkeypatch.setattr(MaskedModel, "_drops_exactly", lambda self, row: tested.append(row) or drops_exactly(self, row))
+    texts = ["A bore.", "A bore, and a joy.", "A bore."]
+    rows = [subject.encode(text)[0] for text in texts]
+    for row in rows:
+        (logits,) = MaskedModel(subject).logits([row], [coalitions(row)])
+        check_removed(subject, row, logits)
+    assert len(tested) == 1 and len(tested[0]) >= len(rows[1]) > len(rows[0])
+    axioms.change_weights(subject.model)
+    MaskedModel(subject).logits(rows[:1], [coalitions(rows[0])])
+    assert len(tested) == 2, "another model may measure distances otherwise"
+
+
 def test_beyond_a_local_window_tokens_are_masked_in_place(load):
     subject = load("modernbert", dtype="float32")
     short, long = subject.encode(["A bore.", " ".join(axioms.TEXTS)])
@@ -73,7 +89,7 @@ def test_without_known_positions_tokens_are_masked_in_place(load, monkeypatch, f
     (logits,) = MaskedModel(subject).logits([row], [coalitions(row)])
     check_removed(subject, row, logits)
     monkeypatch.setattr(MaskedModel, "_positions_match", lambda self, row: True)
-    (wrong,) = MaskedModel(subject).logits([row], [coalitions(row)])
+    (wrong,) = MaskedModel(copy.copy(subject)).logits([row], [coalitions(row)])
     assert not torch.allclose(wrong, logits, atol=1e-2)
 
 

@@ -12,7 +12,7 @@ from nbsal.evaluation._games import GAMES
 from nbsal.model.running.masking import MaskedModel
 from nbsal.render.headline import plain
 from nbsal.support.progress import Meter
-from nbsal.widgets import Games
+from nbsal.widgets import Games, token_games
 from nbsal.widgets.game_words import _ordinal as ordinal
 from nbsal.widgets.game_words import _score as score_words
 from nbsal.widgets.game_words import finding, results_finding, step_phrases
@@ -22,6 +22,7 @@ from nbsal.widgets.token_games import (
     TokenGames,
     coalition_count,
     play_games,
+    turning_step,
     units,
 )
 from tests.cases import cases
@@ -77,13 +78,29 @@ def test_the_games_report_progress_and_can_be_cancelled(small):
     *_, games = play_games(saliency, MaskedModel(small), None, meter)
     assert reported[-1] == total
     forwards, backwards = games.random.outcomes["hiding"][0], games.random.outcomes["revealing"][1]
-    assert forwards.tolist() == backwards[::-1].tolist(), "an order and its reverse share their passes"
+    but_half = [0, 1, 3, 4]  # of an odd number of words there is no half
+    assert forwards[but_half].tolist() == backwards[::-1][but_half].tolist(), "an order and its reverse share passes"
     cancel = threading.Event()
     results = play_games(saliency, MaskedModel(small), None, Meter(total, cancel=cancel))
     next(results)
     cancel.set()
     with pytest.raises(nbsal.support.errors.Cancelled):
         next(results)
+
+
+@pytest.mark.parametrize(("labels", "seed"), [(2, 5), (1, 4)])
+def test_where_a_game_turns_is_known_to_the_word_however_few_the_steps(reviews, load, labels, seed):
+    """As for a long text, whose steps are of several words, and in Workbench even more."""
+    explain = nbsal.Explainer(reviews if labels == 2 else load("bert", num_labels=1), "random", seed=seed)
+    saliency = explain(" ".join([LONG] * 3))
+
+    def turns(most_steps):
+        games = next(play_games(saliency, MaskedModel(explain.subject), None, Meter(None), most_steps))
+        steps = {game: turning_step(game, games.outcomes[game]) for game in GAMES}
+        return len(games.steps), {game: step and games.steps[step - 1 : step + 1] for game, step in steps.items()}
+
+    (many, exact), (few, found) = turns(100), turns(8)
+    assert few < many and found == exact and all(last - first == 1 for first, last in exact.values())
 
 
 @pytest.mark.parametrize(
@@ -141,6 +158,15 @@ def games_of(hiding, random=None, labels=("negative", "positive")):
     return TokenGames(
         SimpleNamespace(method="gradcam"), order, list(labels), len(labels) - 1, steps, both(hiding), baseline
     )
+
+
+def test_long_texts_have_fewer_random_orders_and_their_band_says_how_many(monkeypatch):
+    monkeypatch.setattr(token_games, "RANDOM_ORDERS", 10)
+    short, long = (len(token_games._random_orders([[i] for i in range(size)])) for size in (100, 101))
+    assert (short, long) == (10, 6)
+    assert coalition_count(100, 9) == 2 * (10 + 10 * 5) and coalition_count(101, 9, 1) == 10 + 6 * 5
+    games = games_of([0.9, 0.2], [0.9, 0.8])
+    assert game_traits(games)["band"] == "range of 1 random orders"
 
 
 def test_of_many_labels_only_those_that_matter_are_sent():

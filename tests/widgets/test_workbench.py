@@ -8,8 +8,9 @@ import pytest
 from PIL import Image, ImageColor
 
 import nbsal
+from nbsal.evaluation.results import GAMES
 from nbsal.support.errors import UnknownName
-from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench
+from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench, cached_view
 from nbsal.widgets.games import GamePart
 from nbsal.widgets.head_parts import UNMASKED, AttentionPart
 from nbsal.widgets.layers import LayersPart
@@ -36,7 +37,11 @@ def view(explain):
 def test_its_panels_equal_the_four_views(view, explain):
     assert view._scores == Highlight(explain, text=TEXT).wait()._scores
     assert view._layers["scores"] == Layers(explain, text=TEXT).wait()._scores
-    assert view._game == Games(explain, text=TEXT).wait()._game
+    games = Games(explain, text=TEXT).wait()._game
+    for view.game in GAMES:
+        game = view.wait()._game
+        per_game = ("lines", "findings", "outcomes", "statements")
+        assert game == games | {name: {view.game: games[name][view.game]} for name in per_game}
     view.panels, view.head, view.method = ["heads"], [2, 1], "mask-lrp"
     alone = Heads(explain, text=TEXT, head=[2, 1]).wait()
     view.wait()
@@ -83,6 +88,19 @@ def test_scores_come_first_then_layers_then_games(view):
     view.text = "A dull bore."
     view.wait()
     assert seen == sorted(seen) and seen[:2] == [(False, False), (True, False)] and seen[-1] == (True, True)
+
+
+def test_panels_wait_until_a_text_is_no_longer_typed(view, monkeypatch):
+    texts, compute = [], LayersPart.compute
+    monkeypatch.setattr(LayersPart, "compute", lambda *a: texts.append(a[1].text) or compute(*a))
+    monkeypatch.setattr(cached_view, "PAUSE", 60.0)
+    from_page(view, text="A dull")
+    while view.result.text != "A dull":
+        time.sleep(0.01)
+    assert view.status == "computing" and not texts, "its scores are there"
+    monkeypatch.setattr(cached_view, "PAUSE", 0.0)
+    from_page(view, text="A dull bore.")
+    assert view.wait().layers is not None and texts == ["A dull bore."]
 
 
 def test_panels_out_of_sight_are_computed_when_they_come_into_sight(view):

@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.model.running import architecture, batching, memory, prefixes, restore
+from nbsal.model.running import architecture, batching, dropping, memory, prefixes, restore
+from nbsal.model.running.dropping import DroppableLengths
 from nbsal.model.running.version import model_version
 from nbsal.model.subject import Subject
 from nbsal.model.target import Target
@@ -58,12 +59,16 @@ class MaskedModel:
             return
         self._cache: dict[tuple[Any, ...], _CachedRow] = {}
         self._first_position = architecture.first_position(self.subject.model)
-        self._passes_positions = "position_ids" in inspect.signature(self.subject.model.forward).parameters
+        self._takes_positions = "position_ids" in inspect.signature(self.subject.model.forward).parameters
         # Outputs at positions need every position to be there.
-        can_drop = self.way == "remove" and self._passes_positions and self.subject.task == "sequence"
-        self._droppable = _DroppableLengths() if can_drop else _DroppableLengths(shortest_failed=0)
+        can_drop = self.way == "remove" and self._takes_positions and self.subject.task == "sequence"
+        self._droppable = dropping.tested(self.subject, version) if can_drop else DroppableLengths(shortest_failed=0)
         self._reuses: bool | None = None  # whether texts are read once up to their first change; None: not asked yet
         self._version = version
+
+    @property
+    def _passes_positions(self) -> bool:
+        return self._takes_positions and self._droppable.same_positions
 
     def logits(self, rows: Sequence[Row], coalitions: Sequence[Any], meter: Meter | None = None) -> list[Tensor]:
         """Logits of every text for each of its coalitions: one [coalition, ...] tensor per text, on the CPU.
@@ -232,12 +237,16 @@ class MaskedModel:
     def _self_test(self, rows: Sequence[Row]) -> None:
         """Check on these texts that our position ids are the model's, and that dropping tokens is exact.
 
-        A result for one length holds for all shorter ones: test the longest text first, then the middle one.
+        A result for one length holds for all shorter ones: test the longest text first, then the middle one. The
+        longest is made longer, for a text that is being typed, whose every letter would need another test.
         """
         by_length = {len(row): row for row in rows if not self._droppable.is_tested(len(row))}
+        if by_length:
+            longer = dropping.longer(by_length[max(by_length)], self.subject.max_length)
+            by_length.setdefault(len(longer), longer)
         untested = sorted(by_length)
         if untested and not self._positions_match(by_length[untested[-1]]):
-            self._passes_positions, self._droppable, untested = False, _DroppableLengths(shortest_failed=0), []
+            self._droppable.same_positions, self._droppable.shortest_failed, untested = False, 0, []
         next_index = -1
         while untested:
             length = untested[next_index]
@@ -310,26 +319,6 @@ class _Job:
     drops: bool = False
     size: int = 0
     start: int = 0
-
-
-@dataclass
-class _DroppableLengths:
-    """The longest text for which dropping tokens was exact, and the shortest for which it was not."""
-
-    longest_exact: int = 0
-    shortest_failed: float = float("inf")
-
-    def holds(self, length: int) -> bool:
-        return length <= self.longest_exact
-
-    def is_tested(self, length: int) -> bool:
-        return length <= self.longest_exact or length >= self.shortest_failed
-
-    def add(self, length: int, exact: bool) -> None:
-        if exact:
-            self.longest_exact = max(self.longest_exact, length)
-        else:
-            self.shortest_failed = min(self.shortest_failed, length)
 
 
 def run_exclusively(subject: Subject, run: Callable[[], None]) -> None:

@@ -78,8 +78,8 @@ export function hidingPanel(context: GamesContext, order = () => "") {
   const node = h("section", { class: "nbsal-panel nbsal-evidence nbsal-hiding" }, header, chart.node, chart.legend);
   const draw = () => {
     const { lines, findings, quantity: measured, band } = get("_game");
-    if (!lines) return; // what is shown is dim until the next result
     const [game, position, played] = [get("game"), positionOf(context), playedGames(context)];
+    if (!lines || !lines[game]) return; // what is shown is dim until the next result
     const curves = lines[game];
     const share = curves[0].at[position];
     finding.textContent = findings[game];
