@@ -243,9 +243,9 @@ print("minus gae, all hops: {:.2f}, 95 % interval {:.2f} to {:.2f}".format(margi
 
 # %% [markdown]
 # Directly, no method does well: the row of the value names the note that states it, and rarely the one that led there.
-# Through the reply, `ifr` finds both notes nearly always. `gae` and `rollout` gain less, and signed methods gain nothing
-# or lose, since scores of both signs cancel on the way. What `ifr` cannot do: it shows where the model reads, whatever
-# it then writes, so it never says why it is this word and not another.
+# Through the reply, `ifr` finds both notes nearly always. `gae` and `rollout` gain less; signed methods gain nothing or
+# lose, since scores of both signs cancel on the way. What `ifr` cannot do: it shows where the model reads, whatever it
+# then writes, so it never says why it is this word and not another.
 #
 # These replies mention nothing else, so the sum over all words of a reply, `answer.sources(rows="reply")`, finds both
 # notes as well, with nearly every method. The next replies say more than was asked. They are given, not written by the
