@@ -49,9 +49,9 @@ pandas.DataFrame({"text": texts, "label": labels}).head()
 # %% [markdown]
 # ## One text is not enough
 #
-# The usual explanation is of one message. Occlusion hides one token at a time; this message has two quotation marks, and
-# with either of them gone the other one still decides, so that both score next to nothing. Only the check in the first
-# sentence, which hides both, shows what they do. Nor does one message say how often this happens.
+# The usual explanation is of one message. Occlusion hides one token at a time; this message has two quotation marks,
+# and with either of them gone the other one still decides, so that both score next to nothing. Only the check in the
+# first sentence, which hides both, shows what they do. Nor does one message say how often this happens.
 
 # %%
 explain = nbsal.Explainer(guard, "occlusion")
