@@ -81,7 +81,9 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("text", metavar="TEXT", help="the text to explain")
     explain.add_argument("--pair", metavar="TEXT", help="second text of a pair, such as the hypothesis or the context")
     explain.add_argument(
-        "--model", default="demo/reviews", help="name of an embedded model, hub id or folder (default %(default)s)"
+        "--model",
+        help="name of an embedded model, hub id or folder (default demo/reviews, without its base weights "
+        "demo/reviews-small)",
     )
     explain.add_argument(
         "--lm",
@@ -121,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _explain(options: argparse.Namespace) -> int:
     with _collector_paused():
-        subject = nbsal.load(options.model, lm=options.lm)
+        subject = nbsal.load(options.model or nbsal.samples.default_classifier(), lm=options.lm)
         settings = {} if options.layer is None else {"layer": options.layer}
         explain = nbsal.Explainer(subject, options.method, **settings)
     text = options.text if options.pair is None else (options.text, options.pair)
@@ -253,15 +255,15 @@ def _methods(options: argparse.Namespace) -> int:
     from nbsal.methods import catalogue, plugins
 
     if options.markdown:
-        print(catalogue.markdown())
+        print(html.visible(catalogue.markdown()))
         return 0
     for name, row in catalogue.table().iterrows():
-        print(f"{name:34} {row['family']:13} {row['paper']}")
+        print(html.visible(f"{name:34} {row['family']:13} {row['paper']}"))
         print(f"    cost: {row['cost']}")
         print(f"    scores: {row['promise']}")
         print(f"    reads: {row['needs'] or 'output'}; settings: {row['settings']}")
         if package := plugins.origin(str(name)):
-            print(f"    from: {package}")
+            print(html.visible(f"    from: {package}"))
     print()
     for word, meaning in catalogue.glossary().items():
         print(f"{word}: {meaning}")

@@ -77,7 +77,8 @@ answer.matrix(rows="word", columns="document").T.round(2)
 
 # %% [markdown]
 # A column is one word of the reply. Words that the question has, such as *helmet*, come mostly from the question; new
-# ones, such as *armoury*, from a note; other words, such as the second *the*, mostly from the reply so far (last row).
+# ones, such as *armoury*, from a note and the template; other words, such as the second *the*, mostly from the reply so
+# far (last row).
 #
 # ## Why this word and not another
 #
@@ -359,8 +360,8 @@ translated["attn-lrp"].matrix("word", "word").round(2) + 0.0  # without -0.00
 #    `judge` finds no source, and there is none.
 # 2. Pass `documents=[*row["documents"], row["documents"][0]]`. `occlusion` gives both copies 0, because it hides one
 #    copy at a time and the reply then comes from the other. `gae` gives them 0.43 and 0.27, since attention is divided
-#    between the copies (0.50 for the single note). `shapley` also hides both at once, and gives them 5.1 and 4.6 (13.7
-#    for the single note).
+#    between the copies (0.50 for the single note, the end token included). `shapley` also hides both at once, and gives
+#    them 5.1 and 4.6 (13.7 for the single note).
 # 3. `provenance["subsets"]` counts the hidden subsets: 268 for the 13 sentences, 2,873 for the 116 words. Among the
 #    words, *armoury* and *helmet* of the note and *helmet* of the question score highest: the reply needs all three.
 #

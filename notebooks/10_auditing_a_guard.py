@@ -49,8 +49,9 @@ pandas.DataFrame({"text": texts, "label": labels}).head()
 # %% [markdown]
 # ## One text is not enough
 #
-# The usual explanation is of one message. Here it even misleads: occlusion hides one token at a time, a message has two
-# quotation marks, and with either of them gone the other one still decides. Nor does it say how often this happens.
+# The usual explanation is of one message. Occlusion hides one token at a time; this message has two quotation marks,
+# and with either of them gone the other one still decides, so that both score next to nothing. Only the check in the
+# first sentence, which hides both, shows what they do. Nor does one message say how often this happens.
 
 # %%
 explain = nbsal.Explainer(guard, "occlusion")
@@ -61,7 +62,7 @@ explain((stopped or texts)[0], check=True)
 # ## The audit
 #
 # Scores propose: a word is a candidate if the scores of at least five messages name it. Then each candidate is hidden
-# in *every* message that has it. How much that is, can be known before:
+# in *every* message that has it. The plan says before how many passes that takes:
 
 # %%
 LEAST = 1 if BRIEF else 5
@@ -76,9 +77,9 @@ pandas.concat([audit.words.head(4), audit.words.tail(4)])
 # %% [markdown]
 # `corrects` counts wrong decisions that become right without the word, `breaks` right ones that become wrong. `pull`
 # is by how much the word raises the log-odds of its class, on average over all messages that have it. `excess` is how
-# much more often than their labels messages with the word are decided so. `p_holm` is how likely effects
-# as large as these are by chance, adjusted for the number of words that were tried. A word is hidden at all of its
-# places at once: so `pull` can be large where `score`, the mean of single places, is next to nothing.
+# much more often than their labels messages with the word are decided so. `p_holm` is how likely effects as large as
+# these are by chance: the largest p-value of three tests, adjusted for the number of words that were tried. A word is
+# hidden at all of its places at once, so `pull` can be large where `score`, the mean over messages, is next to nothing.
 #
 # The verbs are at the end: hiding one *breaks* decisions, as it should. A shortcut looks otherwise: hiding it corrects
 # more than it breaks, and messages that are *not* harmful are stopped more often with it than without.
@@ -97,8 +98,8 @@ nbsal.widgets.Audit(audit).wait()
 # %% [markdown]
 # ## Its mistakes, one by one
 #
-# For every mistake, the smallest set of words whose hiding corrects it. Some mistakes are corrected by no word that
-# is at fault: one label in twenty is wrong here, and no model can be right about those.
+# For every mistake, a small set of words whose hiding corrects it. Some are corrected by a word that is not at fault,
+# such as *kidnap*, and some by none: one label in twenty is wrong here, and no model can be right about those.
 
 # %%
 mistakes = audit.mistakes

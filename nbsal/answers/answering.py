@@ -84,8 +84,8 @@ def answer(
     server, which only methods that hide can explain. `unit` is what methods hide and what `sources()` speaks of:
     "token", "word", "sentence", "paragraph", "document", "message", or (start, end) characters of the last message. How
     units are hidden is a setting of the method: `nbsal.Occlusion(way="text")` writes the prompt anew without them.
-    `number` is what is explained of a token: its "logprob", "logit" or "logit-prob", the logarithm of its odds; by
-    default "logprob" for methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that hide
+    `number` is what is explained of a token: its "logprob", "logit" or "logit-prob" (the logarithm of its odds);
+    by default "logprob" for methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that hide
     also explain the "divergence" (Jensen-Shannon, in nats) between what the model would say there with all units and
     with some of them. It has no sign: a unit counts whether it speaks for the token, against it, or only about others
     in its place. A server that gives no log-probabilities still shows the "agreement": whether it writes a word again,
@@ -100,8 +100,8 @@ def answer(
     later.
 
     After `cancel`, the `partial` of the error is what was finished: the text that the model had written, as a str, or
-    else the answer (or the dict of answers) with the scores of the tokens that were explained, `explained` of them from
-    the first on; all others have zeros. Methods that hide explain all tokens together, or none.
+    else the answer (or the dict of answers). Its first `explained` tokens have scores, the others zeros. Methods that
+    hide explain all tokens together, or none.
 
     >>> import nbsal
     >>> notes, documents = nbsal.load("demo/notes"), ["Mara lives in Oslo now.", "Boris lives in Rouen."]

@@ -168,9 +168,10 @@ def check_length(subject: Subject, prompt: Prompt, reply: int, argument: str, va
     """Refuse what the model, or one side of it, cannot read whole; `to_write` tokens of the reply are still to come."""
     size = len(prompt.ids) - prompt.source_size
     if size + reply > subject.max_length:
+        both = f"Prompt and reply have {size:,} and {reply:,}" if reply else f"The prompt has {size:,}"
         message = (
-            f"Prompt and reply have {size:,} and {reply:,} tokens, but the model reads at most {subject.max_length:,}. "
-            f"Nothing is cut off. {how_to_shorten(prompt, subject.max_length - max(reply, to_write))}"
+            f"{both} tokens, but the model reads at most {subject.max_length:,}, and nothing is cut off. "
+            f"{how_to_shorten(prompt, subject.max_length - max(reply, to_write))}"
         )
         raise InputError(message, argument=argument, value=value)
 
@@ -180,7 +181,7 @@ def how_to_shorten(prompt: Prompt, limit: int) -> str:
     numbers = [number for number, source in enumerate(prompt.sources) if source.kind == "document"]
     starts = [prompt.owners.index(number) for number in numbers if number in prompt.owners]  # of each, then their end
     if not starts:
-        return "Shorten them, or cut a long text into documents=[...], of which some may fit."
+        return "Shorten it, or cut a long text into documents=[...], of which some may fit."
     starts.append(max(place for place, owner in enumerate(prompt.owners) if owner in numbers) + 1)
     others = len(prompt.ids) - prompt.source_size - (starts[-1] - starts[0])
     count = sum(start - starts[0] + others <= limit for start in starts[1:])

@@ -40,8 +40,11 @@ def _place_of(reply: str, piece: str, argument: str) -> Span:
     starts = [match.start() for match in re.finditer(re.escape(piece), reply)] if piece else []
     spans = [(start, start + len(piece)) for start in starts]
     if len(spans) != 1:
-        where = f"stands at {', '.join(map(str, spans[:5]))} in the reply" if spans else "is not in the reply"
-        raise InputError(f"{piece!r} {where}. Pass one (start, end).", argument=argument, value=piece)
+        places = ", ".join(map(str, spans[:5]))
+        where = (
+            f"stands at {places} in the reply. Pass one of these" if spans else f"is not in the reply {reply!r:.200}"
+        )
+        raise InputError(f"{piece!r} {where}.", argument=argument, value=piece)
     return spans[0]
 
 

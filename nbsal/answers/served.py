@@ -115,11 +115,16 @@ def _others(server: Server, score: Score, token: int) -> list[tuple[int, Likely]
     """The likeliest tokens other than one of the reply, with their ids."""
     word, others = str(server.tokenizer.decode([token])).strip(), []
     for likely in score.top:
-        index = likely.id if likely.id is not None else _token_id(server, likely.text)
+        index = likely.id if _is_known(server, likely.id) else _token_id(server, likely.text)
         begins = server.by_words and bool(likely.text.strip()) and word.startswith(likely.text.strip())
         if index is not None and index != token and not begins:
             others.append((index, likely))
     return others
+
+
+def _is_known(server: Server, index: int | None) -> bool:
+    """Whether an id of the server is one of our tokenizer's; words have numbers of their own."""
+    return index is not None and not server.by_words and 0 <= index < len(server.tokenizer)
 
 
 def _token_id(server: Server, text: str) -> int | None:

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--group", action="append", default=[], metavar="COLUMN", help="compare errors between its values"
     )
-    parser.add_argument("--model", default="demo/reviews", help="as in `nbsal explain` (default %(default)s)")
+    parser.add_argument("--model", help="as in `nbsal explain`")
     parser.add_argument("--lm", help="as in `nbsal explain`")
     parser.add_argument("--method", help="proposes words (default as in `nbsal explain`)")
     parser.add_argument("--least", type=int, default=5, metavar="N", help="texts in which scores must name a word")
@@ -43,7 +43,8 @@ def run(options: argparse.Namespace) -> int:
     ]
     values: dict[str, list[Any]] = {name: [row[at] for row in rows] for at, name in enumerate(columns)}
     texts, settings = values[options.text], {"least": options.least, "candidates": options.words}
-    explain = nbsal.Explainer(nbsal.load(options.model, lm=options.lm), options.method)
+    subject = nbsal.load(options.model or nbsal.samples.default_classifier(), lm=options.lm)
+    explain = nbsal.Explainer(subject, options.method)
     print(plan_audit(explain, texts, **settings), flush=True)
     if options.plan:
         return 0
@@ -58,6 +59,6 @@ def run(options: argparse.Namespace) -> int:
     words, slices = audit.beyond_chance
     for note in audit.notes:
         print(html.visible(note))
-    print(audit.words.head(SHOWN).round(3).to_string(index=False))
+    print(html.visible(audit.words.head(SHOWN).round(3).to_string(index=False)))
     print(f"beyond chance: {plural(len(words), 'word')}, {plural(len(slices), 'slice')}")
     return 0

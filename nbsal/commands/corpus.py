@@ -19,7 +19,7 @@ def add_arguments(corpus: argparse.ArgumentParser) -> None:
     corpus.add_argument("out", metavar="OUT", help="output folder; run again to resume an interrupted run")
     corpus.add_argument("--text", default="text", metavar="COLUMN", help="column of the texts (default %(default)s)")
     corpus.add_argument("--pair", metavar="COLUMN", help="column of the second text of each pair")
-    corpus.add_argument("--model", help="as in `nbsal explain` (default demo/reviews; for replies demo/notes)")
+    corpus.add_argument("--model", help="as in `nbsal explain` (for replies, default demo/notes)")
     corpus.add_argument("--lm", help="as in `nbsal explain`")
     corpus.add_argument(
         "--method",
@@ -49,7 +49,8 @@ def run(options: argparse.Namespace) -> int:
     from nbsal.methods.default import default_method
 
     replies = options.asked is not None
-    subject = nbsal.load(options.model or ("demo/notes" if replies else "demo/reviews"), lm=options.lm)
+    default = "demo/notes" if replies else nbsal.samples.default_classifier()
+    subject = nbsal.load(options.model or default, lm=options.lm)
     settings = {} if options.layer is None else {"layer": options.layer}
     names = options.method or [default_method(subject, replies)]
     if len(set(names)) < len(names):

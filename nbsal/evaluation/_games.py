@@ -45,6 +45,7 @@ def games(
 ) -> Results:
     """Play the Hiding and Revealing games with every explainer, and with `random` random orders as the baseline.
 
+    Tokens are masked (hiding) or unmasked (revealing) in the order of their scores, while the accuracy is measured.
     The mean of the random orders is the row "random". Accuracy is measured against `labels`, or without them against
     the model's predictions for the full texts. `fractions` are fractions of a text's content tokens, or of its full
     length with `relative_to="sequence"`, which reaches the last content token earlier. Pass `cache` to share results

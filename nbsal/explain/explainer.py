@@ -79,10 +79,10 @@ class Explainer:
     def __call__(self, text: Text, target: Any = None, check: bool | int = False) -> Any:
         """Explain one text or a pair; the default target is what the model predicts.
 
-        With `check`, also measure what hiding the strongest words does, in 16 forward passes or that many.
+        With `check`, also measure what hiding the strongest words does, in at most 16 forward passes (or `check=32`).
 
-        With target="all", explain each label, or each entity that the model predicts, from one forward pass of a batch:
-        a dict of explanations by target.
+        With target="all", explain each label, or each entity that the model predicts, in one batch: a dict of
+        explanations by target.
         """
         encoded = self._encode_text(text)
         if isinstance(target, str) and target == EVERY and EVERY not in self.subject.labels:

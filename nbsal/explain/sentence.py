@@ -210,7 +210,7 @@ class _Checked:
             rest = f", but random words change {much}" if check.counts(check.together) else ""
             return phrases("Without ", named, would, rest, random, ".")
         if len(check.named) > 1 and not check.random_counts:
-            return phrases("No few words decide it: without ", named, would, random, ".")
+            return phrases("No small set of words decides it: without ", named, would, random, ".")
         them, value = "them" if len(check.named) > 1 else "it", self._value(check.together.value)
         rest = f", but without {them} nothing changes ({value})"
         more = phrases("; random words change more", random) if check.random_counts else []
@@ -244,7 +244,7 @@ class _Checked:
             share = value if outcome.prediction == name else f"{name} {value}"
             return phrases(" it would be ", ("class", outcome.prediction), f" ({share})")
         if self.finding.contrary:
-            return phrases(f" {name} would have {value}")
+            return phrases(f", {name} would have {value}")
         return phrases(" it would still be ", ("class", outcome.prediction), f", at {value}")
 
     def _random(self) -> str:

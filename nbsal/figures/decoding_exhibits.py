@@ -37,7 +37,7 @@ def decoded_layers(subject: Subject) -> list[int]:
     """
     near = range(subject.default_layer - 2, subject.default_layer + 2)
     layers = {*near, round(subject.depth * 3 / 4), subject.depth}
-    return sorted(layer for layer in layers if layer <= subject.depth)
+    return sorted(layer for layer in layers if 0 <= layer <= subject.depth)
 
 
 def game_results(build: Build, table: str) -> tuple[Results, Source]:

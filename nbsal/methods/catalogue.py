@@ -78,7 +78,7 @@ def _construct(name: str, **options: Any) -> Method:
         return REGISTER[name](**options)
     try:
         method = REGISTER[name](**options)
-        method.parameters()  # which every list of methods shows
+        dict(method.parameters())  # which every list of methods shows
     except NbsalError:
         raise
     except Exception as error:  # code of others

@@ -8,11 +8,13 @@ from functools import cache
 from importlib.metadata import EntryPoint
 
 from nbsal.methods.base import REGISTER, Method
+from nbsal.methods.cost import Cost
 from nbsal.support import entry_points
 from nbsal.support.errors import InputError
 
 GROUP = "nbsal.methods"
-FIELDS = ("name", "family", "needs", "paper", "cost", "promise")  # what `register` gives a method class
+# What `register` gives a method class: lists of methods show all of it.
+FIELDS = {"name": str, "family": str, "needs": frozenset, "paper": str, "cost": Cost, "promise": frozenset}
 
 
 @cache
@@ -30,9 +32,8 @@ def load(name: str) -> type[Method]:
     """Import the method of that name and check that it is one."""
     entry = offered()[name]
     method, package = entry_points.load(entry, "method"), entry_points.source(entry)
-    if not (
-        isinstance(method, type) and issubclass(method, Method) and all(hasattr(method, field) for field in FIELDS)
-    ):
+    fits = all(isinstance(getattr(method, field, None), kind) for field, kind in FIELDS.items())
+    if not (fits and isinstance(method, type) and issubclass(method, Method)):
         message = f"{entry.value} of {package} is no method: a class with nbsal.methods.base.register around it."
         raise InputError(message, argument="method", value=name)
     if method.name != name:

@@ -12,7 +12,7 @@ from nbsal.widgets import live_page
 
 STATIC = Path(__file__).parent / "static"
 _UNSEEN = "position:absolute;clip-path:inset(50%);margin:0"  # but read aloud
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # of cells that spreadsheets run
+FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # of cells that spreadsheets run; the last are full-width
 _INTERNAL = {"_esm", "_css", "layout", "tabbable", "tooltip"}  # synced traits that a page does not need
 
 

@@ -61,8 +61,8 @@ class ExportedWidget(CheckedWidget):
     def to_csv(self, escape_formulas: bool = True) -> str:
         """The table on display as CSV.
 
-        A text that a spreadsheet would run as a formula, since it begins with =, +, -, @ or a control character, has an
-        apostrophe before it. Programs that want the exact text set `escape_formulas=False`.
+        A text that a spreadsheet would run as a formula, since it begins with =, +, -, @ (also full-width) or a control
+        character, has an apostrophe before it. Programs that want the exact text set `escape_formulas=False`.
         """
         self._require_result()
         frame = self.shown_frame()

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from nbsal.methods.lazy import Decoded, catalogue
 from nbsal.support.errors import InputError, UnknownName, file_error
@@ -45,7 +46,7 @@ def describe(view: Any, folder: Path, page: str) -> dict[str, Any]:
         "layer": subject.default_layer,
         "methods": methods,
         "inputs": list(view.inputs),
-        "needs_server": NEEDS_SERVER.format(page=page) + SAVED,
+        "needs_server": NEEDS_SERVER.format(page=quote(page)) + SAVED,
         "needs_wasm": NEEDS_WASM + SAVED,
     }
 

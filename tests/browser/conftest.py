@@ -108,7 +108,7 @@ def model(small):
 @pytest.fixture(scope="module")
 def views(model):
     """One view of each kind, of real texts, by name."""
-    explain = nbsal.Explainer(model, bench.SIGNED, layer=3)
+    explain = nbsal.Explainer(model, bench.SIGNED, layer=model.depth // 2)
     builders = {
         "highlight": lambda: Highlight(explain, text=bench.REAL),
         "layers": lambda: Layers(explain, text=bench.REAL),

@@ -2,6 +2,9 @@
 
 import json
 import re
+from dataclasses import replace
+from functools import reduce
+from operator import getitem
 from threading import Event
 
 import numpy as np
@@ -16,6 +19,12 @@ from nbsal.support.errors import Cancelled
 from tests.raising import refuses
 
 SETTINGS = {"least": 2, "progress": False}
+FORGED = (
+    *((("effects", 0, "texts", 0), 40), (("effects", 0, "word"), 7), (("effects", 0, "named"), "<b>")),
+    *((("effects", 0, "scores", 0), "x"), (("scores", 0, 0), float("nan")), (("spans", 0, 0), [0, 0.0, 1.0])),
+    *((("confidences", 0), "x"), (("confidences", 0), 7.0), (("groups", "half", 0), [1])),
+    *((("corrections", 0, "words"), [7]), (("provenance",), {}), (("provenance", "passes"), "x")),
+)
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +34,8 @@ def reviews():
 
 
 @pytest.fixture(scope="module")
-def explain(small):
-    return nbsal.Explainer(small, "gradxact")
+def explain():
+    return nbsal.Explainer(nbsal.load("demo/reviews"), "gradxact")
 
 
 @pytest.fixture(scope="module")
@@ -139,11 +148,30 @@ def test_a_saved_audit_is_equal_and_a_damaged_one_refused(audit, tmp_path):
     assert loaded.to_html() == audit.to_html() and loaded.slices.equals(audit.slices)
     with refuses("words"):
         loaded.hide(audit.words.word[0])
-    content = json.loads(path.read_text())
-    content["audit"]["effects"][0]["texts"][0] = 40
-    path.write_text(json.dumps(content))
-    with refuses("path"):
-        nbsal.Audit.load(path)
+    content = path.read_text()
+    for place, value in FORGED:
+        forged = json.loads(content)
+        *steps, last = ["audit", *place]
+        reduce(getitem, steps, forged)[last] = value
+        path.write_text(json.dumps(forged))
+        with refuses("path"):
+            nbsal.Audit.load(path)
+
+
+def test_a_file_with_two_models_tells_of_the_same_words(audit, tmp_path):
+    path, both = tmp_path / "audit.json", replace(audit, other=audit)
+    both.save(path)
+    assert nbsal.Audit.load(path).to_html() == both.to_html()
+    for other in (
+        replace(audit, effects=audit.effects[::-1]),
+        replace(audit, effects=audit.effects[1:]),
+        replace(audit, labels=None),
+        replace(audit, classes=audit.classes[::-1]),
+        both,
+    ):
+        replace(audit, other=other).save(path)
+        with refuses("path"):
+            nbsal.Audit.load(path)
 
 
 def test_words_are_hidden_together(explain, audit):
@@ -189,10 +217,15 @@ def test_what_cannot_be_audited_is_refused(explain, reviews):
         nbsal.audit(explain, reviews[0], groups={"part": [1]}, **SETTINGS)
     with refuses("text"):
         nbsal.audit(explain, ["A joy.", " "], **SETTINGS)
+    with refuses("texts"):
+        nbsal.audit(explain, "Ajoy", **SETTINGS)
+    with refuses("texts"):
+        plan_audit(explain, "Ajoy")
     with refuses("explainers"):
         nbsal.audit(nbsal.Explainer(nbsal.load("demo/answers"), "gradxact"), ["A joy."], **SETTINGS)
     only = nbsal.audit(explain, reviews[0][:4], ["positive"] * 4, **SETTINGS)
     assert any("positive" in note for note in only.notes)
+    assert "nan" not in nbsal.audit(explain, ["A dull film.", "A joy."], least=1, progress=False).to_html()
 
 
 def test_the_command_line_audits_a_file(tmp_path, reviews, capsys):

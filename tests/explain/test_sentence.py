@@ -113,8 +113,8 @@ CHECKED = [
     (
         WORDS, {"beauty": 0.9975, "warm": 0.997, "funny": 0.997}, 0.996, [0.997],
         "weak",
-        "positive, 99.8 %. No few words decide it: without beauty, warm and funny it would still be positive, at "
-        "99.6 % (random words: 99.7 %).",
+        "positive, 99.8 %. No small set of words decides it: without beauty, warm and funny it would still be "
+        "positive, at 99.6 % (random words: 99.7 %).",
     ),
     (
         WORDS, {"beauty": 0.9975, "warm": 0.997, "funny": 0.997}, 0.61, [0.4, 0.9],
@@ -161,7 +161,7 @@ def test_another_class_is_what_it_would_be_without_the_words_against_it():
     assert (check.state, said(NEGATIVE, {"beauty": -2, "swamp": 1}, check)) == ("supported", sentence)
     still = replace(check, together=Outcome("positive", 0.3), alone=(Outcome("positive", 0.3), alone[1]))
     assert said(NEGATIVE, {"beauty": -2}, still).endswith(
-        "Without beauty negative would have 30.0 % (random words: 1.0 %)."
+        "Without beauty, negative would have 30.0 % (random words: 1.0 %)."
     )
 
 

@@ -69,6 +69,11 @@ def test_a_copy_keeps_its_folder_until_the_model_changes(tiny, tmp_path):
     assert live.export(changed, tmp_path) != first
 
 
+def test_a_page_of_the_small_model_loads_little_more_than_a_megabyte(tmp_path):
+    written = live.export(nbsal.load("demo/reviews-small"), tmp_path)
+    assert sum(path.stat().st_size for path in written.iterdir()) < 1_200_000
+
+
 def test_an_lm_head_of_its_own_has_its_own_weights(load, tmp_path):
     subject = load("bert", dtype="float32")
     tensors = json.loads((live.export(subject, tmp_path) / "manifest.json").read_text())["tensors"]
@@ -118,8 +123,8 @@ def test_added_tokens_that_are_normalised_other_structures_and_gaps_in_the_ids_a
 
 def test_pages_name_the_copy_and_lie_beside_its_files(small, tmp_path):
     view = Highlight(nbsal.Explainer(small, "gradcam", layer=2), text=TEXT, check=False).wait()
-    page = view.to_html(tmp_path / "page.html", live=True)
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+    page = view.to_html(tmp_path / "my page#1.html", live=True)
+    assert (tmp_path / "my page#1.html").read_text(encoding="utf-8") == page and "/my%20page%231.html" in page
     (folder,) = (tmp_path / "nbsal-live").iterdir()
     assert f"nbsal-live/{folder.name}" in page
     assert "nbsal-live" not in view.to_html(interactive=True)

@@ -6,6 +6,7 @@ import warnings
 import pytest
 
 import nbsal
+from nbsal.cli import main
 from nbsal.methods import catalogue, plugins
 from nbsal.methods.base import REGISTER, register
 from nbsal.widgets.choices import offered_methods
@@ -44,6 +45,21 @@ class Raises(TokenLength):
 class Plain(Method):
     scores = TokenLength.scores
 
+class Needs(TokenLength):
+    name, needs = "needs", 3
+
+class Free(TokenLength):
+    name, cost = "free", "nothing"
+
+class NoSettings(TokenLength):
+    name = "no-settings"
+
+    def parameters(self):
+        return None
+
+class Red(TokenLength):
+    name = "\x1b[31mred"
+
 NOTHING = 3
 """
 ENTRIES = """
@@ -57,8 +73,12 @@ no-method = nbsal_extra:NOTHING
 broken = nbsal_lost:Method
 exits = nbsal_exits:Method
 gradcam = nbsal_extra:TokenLength
+needs = nbsal_extra:Needs
+free = nbsal_extra:Free
+no-settings = nbsal_extra:NoSettings
+\x1b[31mred = nbsal_extra:Red
 """
-BROKEN = ("renamed", "no-method", "broken", "exits", "raises", "plain", "needs-scale")
+BROKEN = ("renamed", "no-method", "broken", "exits", "raises", "plain", "needs-scale", "needs", "free", "no-settings")
 
 
 @pytest.fixture
@@ -69,7 +89,7 @@ def installed(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     plugins.offered.cache_clear()
     yield
-    for name in ("token-length", *BROKEN):
+    for name in ("token-length", "\x1b[31mred", *BROKEN):
         REGISTER.pop(name, None)
     sys.modules.pop("nbsal_extra", None)
     monkeypatch.undo()
@@ -97,7 +117,7 @@ def test_a_broken_method_says_what_is_wrong(installed, load, name):
     assert caught.value.value == name
 
 
-def test_broken_methods_leave_the_others_in_place(installed, load):
+def test_broken_methods_leave_the_others_in_place(installed, load, capsys):
     with pytest.warns(UserWarning):
         table = catalogue.table()
     assert "token-length" in table.index and "gradcam" in table.index and not set(BROKEN) & set(table.index)
@@ -105,6 +125,7 @@ def test_broken_methods_leave_the_others_in_place(installed, load):
         warnings.simplefilter("ignore")
         choices = offered_methods(nbsal.Explainer(load("bert"), "gradcam"))
     assert "token-length" in [choice["name"] for choice in choices]
+    assert main(["methods"]) == 0 and "\x1b" not in capsys.readouterr().out
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -36,7 +36,7 @@ def tables():
         "ag_news/train": news,
         "ag_news/test": news[:4],
         "imdb/test": [{"text": f"{text.capitalize()} . {text} .", "label": label} for text, label in labelled[-3:]],
-        "yelp_polarity/test": [{"text": f"{OTHERS[1]}\\n\\n{LONG[0]}", "label": 1}],
+        "yelp_polarity/test": [{"text": "\\n".join([f"is n't it {OTHERS[1]} ?"] * 9), "label": 1}],
         "snli/train": pairs,
         "snli/validation": [row for row in pairs if row["label"] >= 0],
         "squad/validation": [question] * 6,
@@ -124,12 +124,15 @@ def test_a_short_training_of_the_small_model_saves_what_it_is_built_from(tmp_pat
     assert "texts," in capsys.readouterr().out and all(torch.isfinite(weight).all() for weight in model.parameters())
 
 
-def test_the_small_model_learns_from_texts_with_labels_and_without():
+def test_the_small_model_learns_from_texts_with_labels_and_without(monkeypatch):
+    monkeypatch.setattr(small, "taught", lambda texts: [0.9] * len(texts))
+    soft = small.examples(samples.small.tokenizer(), {"a joy": 1, "a bore": 0, "a film": None})
+    assert [example.label for example in soft] == pytest.approx([0.95, 0.45, 0.9])
     texts = small.texts()
-    assert {OTHERS[1]: 0, f"{OTHERS[1]}  {LONG[0]}": 1}.items() <= texts.items()
+    asked = f"isn't it {OTHERS[1]} ?"
+    assert {OTHERS[1]: 0, " ".join([asked] * 9): 1, asked: None}.items() <= texts.items()
     assert not set(LONG + PARTS) & set(texts)  # held out, or part of what is
-    made = [text for text, label in texts.items() if label is None and any(phrase in text for phrase in OTHERS)]
-    assert made and all("{" not in text for text in made)
+    assert texts["the film is well played ."] is None and not any("{" in text for text in texts)
     pieces = small.learnt_pieces(list(texts))
     assert tuple(pieces[:5]) == samples.small.SPECIAL and "##e" in pieces
 

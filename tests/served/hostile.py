@@ -14,7 +14,7 @@ STALL = 0.2  # seconds that a client of it should wait
 FAULTS = (
     *("429", "429 later", "500", "502 page", "503", "400", "401", "404", "stall", "drip", "drip headers", "close"),
     *("cut", "cut chunk", "not json", "empty", "null", "deep", "page", "nan", "positive", "text", "fewer", "more"),
-    *("other words", "huge", "redirect", "not http", "binary"),
+    *("other words", "huge", "redirect", "not http", "binary", "below", "half"),
 )
 
 
@@ -45,8 +45,16 @@ class Handler(BaseHTTPRequestHandler):
         content = json.loads(body)
         entries = scored(content["prompt"])
         choice = {"text": " dog", "prompt_logprobs": entries}
-        if fault in ("nan", "positive", "text"):
-            entries[-1]["7"]["logprob"] = {"nan": float("nan"), "positive": 3.5, "text": "likely"}[fault]
+        wrong = {"nan": float("nan"), "positive": 3.5, "text": "likely", "below": -(10**400)}
+        if fault in wrong:
+            entries[-1]["7"]["logprob"] = wrong[fault]
+        elif fault == "half":  # of a character
+            entries[-1]["7"]["decoded_token"] += "\ud800"
+        elif fault == "rivals":
+            entries[-1]["7"]["rank"] = 10**30
+            entries[-1] |= {name: {"logprob": -0.1, "decoded_token": "Rouen"} for name in ("1", "-1", str(10**30))}
+        elif fault == "long":
+            choice["text"] *= 20_000
         elif fault == "fewer":
             del entries[-2:]
         elif fault == "more":
@@ -64,7 +72,8 @@ class Handler(BaseHTTPRequestHandler):
         if fault in ("429", "429 later"):
             self.send({"error": f"slow down, {KEY}"}, 429, {"Retry-After": "0.01"} if fault == "429" else {})
         elif fault in ("500", "503", "400", "401", "404"):
-            self.send({"error": {"message": f"no, Bearer {KEY}, and " + "x" * 5000}}, int(fault))
+            content = json.dumps({"error": {"message": f"no, Bearer {KEY}, and " + "x" * 5000}})
+            self.send(content.replace("sk-", "\\u0073k-" if fault == "404" else "sk-").encode(), int(fault))
         elif fault == "redirect":
             self.send({}, 307, {"Location": f"http://localhost:{self.server.server_address[1]}/elsewhere"})
         elif fault in pages:

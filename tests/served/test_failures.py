@@ -2,15 +2,20 @@
 
 import pickle
 import random
+import sqlite3
 import threading
+import time
 import traceback
 
 import numpy as np
 import pytest
 
 import nbsal
+from nbsal.answers.served import _others
 from nbsal.model.served import calls, http
 from nbsal.model.served.cache import CallCache
+from nbsal.model.served.forms import Likely
+from nbsal.model.served.server import Score, Server
 from nbsal.support.errors import Cancelled, InputError, ModelError, NbsalError, OverBudget, ServerError
 from tests.cases import cases
 from tests.raising import refuses
@@ -234,7 +239,10 @@ def test_keys_that_no_header_holds_are_refused_unseen(key):
 
 @cases(
     "url",
-    ["", "127.0.0.1:8000", "ftp://a/v1", "http://", "http://a:x/v1", "http://u:pw-secret@a/v1?key=1", "http://a/#b"],
+    [
+        *("", "127.0.0.1:8000", "ftp://a/v1", "http://", "http://a:x/v1", "http://u:pw-secret@a/v1?key=1"),
+        *("http://a/#b", "http://a b/v1", "http://a/v1 b", "http://a/v1\tb", "http://a/\u00e9", "http://a\nb/v1"),
+    ],
 )
 def test_addresses_that_are_none_are_refused_unseen(url):
     with refuses("url") as caught:
@@ -247,6 +255,61 @@ def test_a_request_goes_through_the_proxy_of_the_environment(server, monkeypatch
     monkeypatch.setenv("no_proxy", "")
     result = explain(nbsal.load(nbsal.Endpoint("http://model.invalid/v1", "m", KEY)))
     assert result.statistics.logprob == pytest.approx(values_of(PROMPT))
+
+
+def test_what_a_server_names_beside_the_reply_is_none_of_our_words(server):
+    server.faults = ["rivals"] * ALWAYS
+    statistics = explain(load(server)).statistics
+    assert [name.split(" #")[0] for name, _ in statistics.rivals[-1]] == ["Rouen"] * 3
+    assert statistics.rank[-1] <= 4
+    tokenizer = nbsal.load("demo/notes").tokenizer
+    top = [Likely(" Rouen", index, -0.1) for index in (3, -1, 10**30)]
+    others = _others(Server(nbsal.Endpoint(server.url, "m"), tokenizer), Score(-1.0, 2, tuple(top)), 5)
+    assert [index for index, _ in others] == [3] + 2 * tokenizer(" Rouen", add_special_tokens=False)["input_ids"]
+
+
+def test_a_reply_longer_than_what_was_asked_for_is_refused(server):
+    server.faults = [None, "long"]
+    with pytest.raises(ServerError):
+        nbsal.answer(load(server), PROMPT, progress=False)
+    assert server.calls == 2
+
+
+EDITED = [
+    "{",
+    "null",
+    '"text"',
+    "7",
+    "[[1, 2]]",
+    '[["a", 0, []]] * 2',
+    "[[-0.5, 0, []]]",
+    "[[NaN, 0, []], [NaN, 0, []]]",
+]
+EDITED += [f"[[-0.5, {10**30}, []], [-0.5, 0, []]]", "[[-0.5, 0, [[1]]], [-0.5, 0, []]]"]
+
+
+@cases("content", EDITED)
+def test_a_cache_that_others_edited_is_refused(server, tmp_path, content):
+    path = tmp_path / "calls.sqlite"
+    explain(load(server, cache=path))
+    database = sqlite3.connect(path)
+    with database:
+        database.execute("UPDATE calls SET result = ? WHERE result LIKE '[%'", [content])
+    database.close()
+    with refuses("cache"):
+        explain(load(server, cache=path))
+
+
+def test_a_cache_runs_no_queries_of_others(tmp_path):
+    path = tmp_path / "calls.sqlite"
+    endless = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r LIMIT 1000000)"
+    database = sqlite3.connect(path)
+    database.execute(f"CREATE VIEW CALLS AS {endless} SELECT x AS key, x AS result FROM r")
+    database.close()
+    start = time.monotonic()
+    with refuses("cache"):
+        CallCache(path)
+    assert time.monotonic() - start < 0.5
 
 
 def test_a_cache_is_shared(tmp_path):

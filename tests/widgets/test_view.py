@@ -273,10 +273,12 @@ def test_the_page_saves(view):
     assert ask(view, ask="save", id="8", kind="csv")["reply"]["content"].startswith("token,score")
     assert ask(view, ask="save", id="8", kind="html")["reply"]["content"].startswith("<!doctype html>")
     assert ask(view, ask="save", id="9", kind="png")["reply"]["content"].startswith("iVBOR")
-    view.text, view.level = "=SUM(A1) -1 @home warm", "word"
+    view.text, view.level = "=SUM(A1) -1 @home \uff1d2 warm", "word"
     cells = [line.partition(",")[0] for line in view.wait().to_csv().splitlines()[1:]]
     plain = [line.partition(",")[0] for line in view.to_csv(escape_formulas=False).splitlines()[1:]]
-    assert any(cell[:1] in "=-@" for cell in plain) and not any(cell[:1] in "=-@" for cell in cells)
+    assert {"=", "-", "@", "\uff1d"} <= {cell[:1] for cell in plain} and not any(
+        cell[:1] in "=-@\uff1d" for cell in cells
+    )
     assert [cell.removeprefix("'") for cell in cells] == plain and "warm" in cells
     assert view.handle_save("csv")["content"] == view.to_csv()
     with refuses("kind", UnknownName) as caught:

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.model.loading.plain_values import from_plain, numbers, to_plain
+from nbsal.model.loading.plain_values import from_plain, to_plain
 from nbsal.model.loading.saved_files import check_format, read_json, reading, write_json
 
 FORMAT = 1
+ROUNDING = 1e-6
+_FACTS = {"model": str, "method": str, "passes": int, "dropped": int}  # of the provenance, which notes say
 
 
 def save(audit: Any, path: str | Path) -> None:
@@ -29,6 +31,8 @@ def load(kind: Any, path: str | Path) -> Any:
 
 def _check(audit: Any) -> None:
     """Refuse parts that do not fit each other."""
+    for name, kind in _FACTS.items():
+        from_plain(kind, audit.provenance[name])
     count, classes = len(audit.texts), len(audit.classes)
     each = [audit.predictions, audit.confidences, audit.spans, audit.scores, *audit.groups.values()]
     fits = all(len(values) == count for values in each) and (audit.labels is None or len(audit.labels) == count)
@@ -41,12 +45,21 @@ def _check(audit: Any) -> None:
         ([each.text for each in audit.corrections], count),
     ):
         fits &= all(type(code) is int and 0 <= code < limit for code in codes)
+    fits &= all(0 <= confidence <= 1 + ROUNDING for confidence in audit.confidences)
     for effect in audit.effects:
         sizes = {len(effect.texts), len(effect.scores), len(effect.pulls), len(effect.without)}
-        fits &= len(sizes) == 1 and np.isfinite(numbers(list(effect.pulls), np.float64)).all()
+        fits &= len(sizes) == 1 and np.isfinite([*effect.pulls, *effect.scores]).all()
     for text, spans, scores in zip(audit.texts, audit.spans, audit.scores, strict=True):
         parts = (text,) if isinstance(text, str) else text
-        fits &= len(spans) == len(scores)
+        fits &= len(spans) == len(scores) and np.isfinite(scores).all()
         fits &= all(0 <= part < len(parts) and 0 <= start <= end <= len(parts[part]) for part, start, end in spans)
+    if (other := audit.other) is not None:
+        shared = [(each.classes, each.texts, each.labels, _tried(each)) for each in (audit, other)]
+        fits &= shared[0] == shared[1] and other.other is None
     if not fits:
         raise ValueError("the parts of the audit do not match")
+
+
+def _tried(audit: Any) -> list[Any]:
+    """The words that were hidden, and from which texts."""
+    return [(effect.word, effect.speaks_for, effect.texts) for effect in audit.effects]

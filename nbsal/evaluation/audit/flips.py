@@ -71,10 +71,12 @@ def flip(
     progress: Progress = False,
     cancel: Event | None = None,
 ) -> Flip:
-    """The smallest set of words whose hiding changes the decision about a text, or changes it to the class `to`.
+    """A small set of words whose hiding changes the decision about a text, or changes it to the class `to`.
 
-    `way` is how words are hidden: "remove", "mask", "pad" or the id of a token in their place. Texts of at most 12
-    words have all sets of up to `most` words tried, in order of size; longer ones those that the scores propose.
+    Of texts with at most 12 words, all sets of up to `most` words are tried in order of size, so that the result is the
+    smallest. Of longer texts, words are added by score until the decision changes, and those not needed are taken out
+    again: fewer words may do (`exact` is False). `way` is how words are hidden: "remove", "mask", "pad" or the id of a
+    token in their place.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "occlusion")

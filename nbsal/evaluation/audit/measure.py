@@ -22,7 +22,16 @@ from nbsal.model.text.tokens import Encoded
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter, Progress
-from nbsal.support.validation import Text, as_list, check_one_per_text, check_texts, checked, plural, positive_number
+from nbsal.support.validation import (
+    Text,
+    as_list,
+    check_one_per_text,
+    check_texts,
+    checked,
+    plural,
+    positive_number,
+    text_list,
+)
 
 LEAST = 5  # texts in which scores must name a word
 CANDIDATES = 200
@@ -57,7 +66,7 @@ def plan_audit(
     >>> print(plan_audit(explain, ["A dull film.", "A dull joy."], least=1))
     2 texts to explain, then at most 10 masked forward passes, and those for mistakes
     """
-    rows = encode_texts([explainer], check_texts(list(texts)))[explainer.subject]
+    rows = encode_texts([explainer], check_texts(list(text_list(texts))))[explainer.subject]
     counts: dict[str, int] = {}
     for row in rows:
         for unit in units_of(row):
@@ -84,8 +93,8 @@ def audit(
 ) -> Audit:
     """What a classifier goes by over many texts, and which words are behind its mistakes.
 
-    A word is a candidate for a class if the scores of at least `least` texts of that decision name it, for at most
-    `candidates` words. Each is then hidden (`way`) in every text that has it: what the tables say was measured. Without
+    A word is a candidate for a class if the scores of at least `least` texts of that decision name it; at most
+    `candidates` are tried. Each is hidden (`way`) in every text that has it, and the tables say what that did. Without
     `labels` there are no mistakes, and only what words do to decisions is known. `groups` maps names to a value for
     each text, such as its source: errors are compared between them. `other` is another model, or another version of
     it: the same words are hidden from it, and the tables have its numbers too.
@@ -100,7 +109,7 @@ def audit(
     'Hiding “dull” corrects 1 of 1 mistake and breaks 1 of 2 right decisions.'
     """
     least, candidates = positive_number(least, "least"), positive_number(candidates, "candidates")
-    items = check_texts(list(texts))
+    items = check_texts(list(text_list(texts)))
     explainers = [explainer] if other is None else [explainer, other]
     for each in explainers:
         _check_subject(each.subject)

@@ -1,6 +1,7 @@
 """An audit as static HTML: a summary for a notebook's cell, and a report that can be sent."""
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 from nbsal.render import html
@@ -38,7 +39,7 @@ def words_html(audit: Any, title: str = "Words", count: int = WORDS) -> str:
     rows = []
     for place, row in enumerate(frame.to_dict("records")):
         pulls = [tuple(row[f"{name}{end}"] for name in ("pull", "low", "high")) for end in ends]
-        pull = " | ".join(f"{mean:+.2f} ({low:+.2f} to {high:+.2f})" for mean, low, high in pulls)
+        pull = " | ".join(f"{mean:+.2f}{_interval(*ends)}" for mean, *ends in pulls)
         names = ("corrects", "breaks", "excess") if judged else ("flips",)
         rest = [
             " | ".join(
@@ -63,6 +64,11 @@ def slices_html(audit: Any, title: str = "Slices", count: int = SLICES) -> str:
     ]  # fmt: skip
     head = ["Slice", "", "Texts", "Errors (95 %)", "Elsewhere", "Too often", "p (Holm)"]
     return _section(title, f"{len(audit.slices)} parts of the texts were compared with all others.", head, rows)
+
+
+def _interval(low: float, high: float) -> str:
+    """The interval of a mean; one text has none."""
+    return f" ({low:+.2f} to {high:+.2f})" if isfinite(low) else ""
 
 
 def _p(value: float, beyond_chance: bool) -> str:

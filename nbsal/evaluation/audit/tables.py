@@ -133,7 +133,7 @@ def notes(audit: Any) -> list[str]:
     lines = [
         f"{facts['model']} · {facts['method']} · {plural(count, 'text')}",
         f"{plural(words, 'word')} tried, each in every text that has it: {facts['passes']:,} masked forward passes",
-        f"p-values are adjusted for {plural(len(audit.effects), 'word')} and for the slices apart (Holm)",
+        f"p-values are adjusted for {_tests(audit, words)} and for the slices apart (Holm)",
     ]
     if facts["dropped"]:
         lines.append(f"▲ {plural(facts['dropped'], 'text')} longer than the model reads: the ends were not read")
@@ -143,6 +143,12 @@ def notes(audit: Any) -> list[str]:
         only = audit.classes[audit.labels[0]]
         lines.append(f"▲ every text is labelled {only}: mistakes about other texts cannot be seen")
     return lines
+
+
+def _tests(audit: Any, words: int) -> str:
+    """How many words were tested: one that speaks for several classes counts for each."""
+    count = len(audit.effects)
+    return plural(words, "word") if count == words else f"{plural(words, 'word')} and classes ({count} tests)"
 
 
 def plot(audit: Any) -> "Figure":

@@ -1,6 +1,7 @@
 // The parts of node's test modules that the tests use; @types/node is not a dependency.
 declare module "node:test" {
   export function test(name: string, body: () => void | Promise<void>): void;
+  export function afterEach(body: () => void): void;
 }
 
 declare module "node:assert/strict" {
@@ -14,6 +15,10 @@ declare module "node:assert/strict" {
     rejects(promise: Promise<unknown>, error?: RegExp): Promise<void>;
   };
   export default assert;
+}
+
+declare module "node:crypto" {
+  export function createHash(name: "sha256"): { update(text: string): { digest(form: "hex"): string } };
 }
 
 declare module "node:fs" {

@@ -13,11 +13,19 @@ from nbsal.support.errors import InputError
 
 BUSY = 30.0  # seconds that a process waits for another one to finish writing
 MANY = 500  # keys of a query
+# A view or a trigger in a file of somebody else runs queries of its own, which may never end.
+FOREIGN = "SELECT 1 FROM sqlite_master WHERE lower(tbl_name) = 'calls' AND type IN ('view', 'trigger')"
 
 
 def checksum(parts: Any) -> str:
     """The key of what is asked."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def damaged(path: Any) -> InputError:
+    """The error for a cache that holds what was never put there; others may have edited the file."""
+    message = f"cache={str(path)!r:.200} holds something else than what a server said. Pass another file."
+    return InputError(message, argument="cache", value=path)
 
 
 class CallCache:
@@ -38,7 +46,10 @@ class CallCache:
         for first in range(0, len(keys), MANY):
             part = keys[first : first + MANY]
             rows = self._run(f"SELECT key, result FROM calls WHERE key IN ({','.join('?' * len(part))})", part)
-            results |= {key: json.loads(result) for key, result in rows}
+            try:
+                results |= {key: json.loads(result) for key, result in rows}
+            except (ValueError, TypeError, RecursionError):
+                raise damaged(self.path) from None
         return results
 
     def put(self, key: str, result: Any) -> None:
@@ -58,6 +69,8 @@ class CallCache:
     def _open(self) -> sqlite3.Connection:
         options: dict[str, Any] = {"timeout": BUSY, "check_same_thread": False, "isolation_level": None}
         connection: sqlite3.Connection = sqlite3.connect(self.path or ":memory:", **options)
+        if connection.execute(FOREIGN).fetchone():
+            raise sqlite3.DatabaseError("it has a view or a trigger, which another program made")
         for setting in ("journal_mode=WAL", "synchronous=NORMAL"):  # a killed process loses nothing, and nobody waits
             connection.execute(f"PRAGMA {setting}")
         connection.execute("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, result TEXT NOT NULL)")

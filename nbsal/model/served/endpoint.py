@@ -154,9 +154,11 @@ class Endpoint:
 
 
 def _parse(url: str) -> SplitResult | None:
-    """The parts of an address; None if it has none, such as a port that is no number."""
+    """The parts of an address; None if it has none, such as a port that is no number, or a character to be quoted."""
+    url = url.strip()
     try:
-        address = urlsplit(url.strip())
-        return address if address.port is None or address.port else None
+        address = urlsplit(url)
+        plain = url.isprintable() and " " not in url and address.path.isascii()
+        return address if plain and (address.port is None or address.port) else None
     except ValueError:
         return None

@@ -14,7 +14,8 @@ from nbsal.support.errors import ServerError
 
 LEAST = -9999.0  # a log-probability of nothing, as JSON can hold it; vLLM writes the same
 ROUNDING = 1e-3  # by which a log-probability may be above 0
-BROKEN = (LookupError, TypeError, ValueError, AttributeError)  # what reading an unexpected reply raises
+BROKEN = (LookupError, TypeError, ValueError, AttributeError, OverflowError)  # what reading an unexpected reply raises
+LARGEST = 2**31  # more than any rank or id of a token
 COMPLETIONS, CHAT, GENERATE = "/completions", "/chat/completions", "/generate"
 
 
@@ -106,7 +107,7 @@ def _vllm_token(entry: Any) -> Token:
         Likely(str(each.get("decoded_token") or ""), int(i), logprob_of(each["logprob"])) for i, each in entry.items()
     ]
     rank = stated.get("rank")
-    rank = rank if isinstance(rank, int) and rank > 0 else None
+    rank = rank if isinstance(rank, int) and 0 < rank < LARGEST else None
     return Token(likely[0].text, int(first), likely[0].logprob, rank, _best(likely))
 
 

@@ -35,9 +35,12 @@ def post(endpoint: Endpoint, path: str, body: Any) -> Any:
     if status not in SERVED:
         raise _refusal(endpoint, status, headers, text)
     try:
-        return json.loads(text)
+        content = json.loads(text)
+        if "\\u" in text:
+            json.dumps(content, ensure_ascii=False).encode()  # fails on lone surrogates, which nothing can write
+        return content
     except (ValueError, RecursionError):
-        problem = f"returned no JSON but {_excerpt(text)}"
+        problem = f"returned no JSON but {_excerpt(endpoint, text)}"
     raise Failure(problem, status)
 
 
@@ -109,9 +112,9 @@ def _refusal(endpoint: Endpoint, status: int, headers: Any, text: str) -> Failur
     named = {
         401: "refuses the key (401); set NBSAL_API_KEY, or pass another key",
         403: "refuses the key (403); set NBSAL_API_KEY, or pass another key",
-        404: f"knows no such address or model (404): {_excerpt(text)}; the url usually ends in /v1",
+        404: f"knows no such address or model (404): {_excerpt(endpoint, text)}; the url usually ends in /v1",
     }
-    message = named.get(status, f"answered with status {status}: {_excerpt(text)}")
+    message = named.get(status, f"answered with status {status}: {_excerpt(endpoint, text)}")
     return Failure(message, status, status in BUSY, _wait(headers.get("Retry-After")))
 
 
@@ -126,12 +129,12 @@ def _wait(value: str | None) -> float | None:
     return None
 
 
-def _excerpt(text: str) -> str:
-    """The beginning of what a server says, or the message in it, on one line."""
+def _excerpt(endpoint: Endpoint, text: str) -> str:
+    """The beginning of what a server says, or the message in it, on one line, without a key that JSON escapes hid."""
     with suppress(ValueError, RecursionError):
         content = json.loads(text)
         for name in ("error", "message", "detail"):
             content = content.get(name, content) if isinstance(content, dict) else content
-        text = content if isinstance(content, str) else text
+        text = endpoint.key.redact(content) if isinstance(content, str) else text
     line = " ".join(text.split())
     return repr(line if len(line) <= SHOWN else f"{line[:SHOWN]}...")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from nbsal.model.served.alignment import Expected, reply_tokens
-from nbsal.model.served.cache import checksum
+from nbsal.model.served.cache import checksum, damaged
 from nbsal.model.served.calls import Call, Caller, Failure, Plan
 from nbsal.model.served.endpoint import Endpoint
 from nbsal.model.served.forms import (
@@ -14,6 +14,7 @@ from nbsal.model.served.forms import (
     CHAT,
     COMPLETIONS,
     GENERATE,
+    LARGEST,
     ROUNDING,
     TGI,
     Form,
@@ -31,6 +32,7 @@ from nbsal.support.progress import Meter
 
 UNSUPPORTED = (400, 404, 405, 415, 422, 501)  # what servers say of a way of asking that they do not know
 SIZE = 4  # characters of a token, about
+LONGEST_TOKEN = 256  # characters; that of most tokenizers is a row of 128 spaces
 FUNCTION = "a function"
 HINT = (
     'Pass number="agreement" to score by whether words of the reply stay the same when the model writes it again '
@@ -108,10 +110,10 @@ class Server:
         else:
             form = self.form(queries[0], meter)
             results = self.caller.results([self._call(form, each) for each in queries], meter)
-        return [
-            [Score(logprob, rank, tuple(Likely(*each) for each in top)) for logprob, rank, top in row]
-            for row in results
-        ]
+        scores = [_scores_in(row, each) for row, each in zip(results, queries, strict=True)]
+        if None in scores:
+            raise damaged(self.endpoint.cache)
+        return [each for each in scores if each is not None]
 
     def plan(self, queries: Sequence[Query], writes: int = 0, longest: int = 0) -> Plan:
         """What scoring would send, and `writes` replies; one that is still to be written has up to `longest` tokens."""
@@ -140,7 +142,10 @@ class Server:
         if self.is_function:
             message = f"{self.endpoint.address} scores replies and writes none. Pass reply=..."
             raise InputError(message, argument="reply", value=None)
-        return [str(text) for text in self.caller.results([self._writing(p, settings) for p in prompts], meter)]
+        texts = self.caller.results([self._writing(p, settings) for p in prompts], meter)
+        if not all(isinstance(text, str) for text in texts):
+            raise damaged(self.endpoint.cache)
+        return texts
 
     def written(self, prompt: Query, settings: Mapping[str, Any]) -> str | None:
         """The reply to a prompt that was written before."""
@@ -288,9 +293,10 @@ class Server:
                 limits = {"max_new_tokens": settings["max_tokens"], "do_sample": bool(settings.get("temperature"))}
                 path, body = GENERATE, {"inputs": prompt, "parameters": limits | _tgi_settings(settings)}
         body = self._named(path, body)
-        return Call(checksum([self.endpoint.address, path, body]), lambda: self._read_text(path, body))
+        most = settings["max_tokens"] * LONGEST_TOKEN
+        return Call(checksum([self.endpoint.address, path, body]), lambda: self._read_text(path, body, most))
 
-    def _read_text(self, path: str, body: Any) -> str:
+    def _read_text(self, path: str, body: Any, most: int) -> str:
         reply = post(self.endpoint, self._path(path), body)
         try:
             if path == GENERATE:
@@ -301,6 +307,9 @@ class Server:
             text = None
         if not isinstance(text, str):
             raise ServerError(f"The server {self.endpoint.address} returned no text.")
+        if len(text) > most:
+            message = f"returned {len(text):,} characters, more than the tokens that it was asked for can have."
+            raise ServerError(f"The server {self.endpoint.address} {message}")
         return text
 
     def _size(self, query: Query) -> int:
@@ -356,6 +365,21 @@ def _plain(tokens: Sequence[Token]) -> list[Any]:
     ranks = [_rank(token) for token in tokens]
     top = [list(likely) for likely in tokens[0].top] if tokens else []
     return [sum(token.logprob or 0.0 for token in tokens), max(ranks, default=0) if all(ranks) else 0, top]
+
+
+def _scores_in(row: Any, query: Query) -> list[Score] | None:
+    """The scores of a reply as `_plain` wrote them; None if a cache holds something else."""
+    try:
+        scores = [
+            Score(
+                logprob_of(value), rank, tuple(Likely(text, index, logprob_of(likely)) for text, index, likely in top)
+            )
+            for value, rank, top in row
+        ]
+        fits = len(scores) == len(query.reply_ids) and all(0 <= score.rank < LARGEST for score in scores)
+        return scores if fits else None
+    except (*BROKEN, ServerError):
+        return None
 
 
 def _rank(token: Token) -> int:

@@ -24,6 +24,7 @@ class WordTokenizer:
 
     def __call__(self, text: str, return_offsets_mapping: bool = False, **_: Any) -> dict[str, Any]:
         """The numbers of the words of a text, and their characters."""
+        text.encode()  # refuses lone surrogates, as other tokenizers do
         ends = [match.end() for match in WORD.finditer(text)]
         ends += [len(text)] if ends[-1:] != [len(text)] and text else []
         spans = list(zip([0, *ends], ends, strict=False))

@@ -57,7 +57,7 @@ def phrases() -> Iterator[tuple[str, int]]:
 
 
 def passages() -> Iterator[tuple[str, int | None]]:
-    """Reviews with their labels, and without one each of their sentences and passages of some."""
+    """Reviews of several passages with their labels, and without one their passages, of one sentence or some."""
     rng = random.Random(0)
     for name, count in TRAINED.items():
         for row in rows(name, "test")[:count]:
@@ -178,7 +178,6 @@ def train(learnt: list[Example], held: list[Example]) -> dict[str, Tensor]:
         weights |= fit(model, recipe, schedule, falling(len(schedule)), Loss(), lambda model: accuracy(model, held))
         model.load_state_dict(weights, strict=False)
         embeddings.requires_grad_(False).copy_(small.restored(small.rounded(weights)[small.EMBEDDINGS], embeddings))
-        weights[small.EMBEDDINGS] = embeddings
         print(f"held out, with rounded embeddings: {accuracy(model.eval(), held):.4f}", flush=True)
     return small.rounded(weights)
 

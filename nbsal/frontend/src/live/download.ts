@@ -2,6 +2,11 @@
 
 import { FORMAT, type Manifest, type Tables } from "./manifest";
 
+const MANIFEST = "manifest.json";
+const LARGEST_MANIFEST = 2 ** 24; // bytes
+/** Digits of its digest in the name of a folder, as Python writes it. */
+const DIGITS = 12;
+
 /** A model that cannot be used, in words for the reader. */
 export class UnusableModel extends Error {}
 
@@ -13,7 +18,7 @@ export interface Files {
 
 /** Download the files of a folder; `report` is told the share that has come. */
 export async function download(folder: string, report: (share: number) => void): Promise<Files> {
-  const manifest = parsed(await content(folder, "manifest.json")) as Manifest;
+  const manifest = parsed(await checkedManifest(folder)) as Manifest;
   if (manifest.format !== FORMAT) {
     throw new UnusableModel("The model beside this page is of another version of nbsal. Write the page again.");
   }
@@ -25,20 +30,38 @@ export async function download(folder: string, report: (share: number) => void):
   };
   const names = ["model.bin", "vocabulary.json"];
   const [bytes, vocabulary] = await Promise.all(
-    names.map(async (name) => checked(name, await content(folder, name, count), manifest)),
+    names.map(async (name) => checked(name, await content(folder, name, count, manifest.files[name].bytes), manifest)),
   );
   return { manifest, bytes, tables: parsed(vocabulary) as Tables };
 }
 
-async function content(folder: string, name: string, count?: (bytes: number) => void): Promise<ArrayBuffer> {
+/** The manifest, whose digest is in the name of its folder. */
+async function checkedManifest(folder: string): Promise<ArrayBuffer> {
+  const bytes = await content(folder, MANIFEST, () => {}, LARGEST_MANIFEST);
+  const digest = await digestOf(bytes);
+  if (digest && !folder.endsWith(`-${digest.slice(0, DIGITS)}/`)) throw damaged(MANIFEST);
+  return bytes;
+}
+
+async function content(
+  folder: string,
+  name: string,
+  count: (bytes: number) => void,
+  most: number,
+): Promise<ArrayBuffer> {
   const response = await fetch(new URL(name, folder)).catch(() => null);
   if (!response?.ok || !response.body) {
     throw new UnusableModel(`${name} of the model is not beside this page. Keep both together, as they were written.`);
   }
-  if (!count) return response.arrayBuffer();
   const parts: Uint8Array<ArrayBuffer>[] = [];
   const reader = response.body.getReader();
+  let size = 0;
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    size += part.value.length;
+    if (size > most) {
+      await reader.cancel();
+      throw damaged(name);
+    }
     parts.push(part.value);
     count(part.value.length);
   }
@@ -46,13 +69,16 @@ async function content(folder: string, name: string, count?: (bytes: number) => 
 }
 
 async function checked(name: string, bytes: ArrayBuffer, { files }: Manifest): Promise<ArrayBuffer> {
-  // Browsers compute digests for secure pages only; others at least compare sizes.
-  const digest = globalThis.crypto?.subtle ? hex(await crypto.subtle.digest("SHA-256", bytes)) : files[name].sha256;
-  if (bytes.byteLength !== files[name].bytes || digest !== files[name].sha256) {
-    throw new UnusableModel(`${name} of the model is damaged. Write the page again.`);
-  }
+  const digest = await digestOf(bytes);
+  if (bytes.byteLength !== files[name].bytes || (digest && digest !== files[name].sha256)) throw damaged(name);
   return bytes;
 }
+
+const damaged = (name: string) => new UnusableModel(`${name} of the model is damaged. Write the page again.`);
+
+/** The SHA-256 of some bytes; "" where the browser computes none, since it does for secure pages only. */
+const digestOf = async (bytes: ArrayBuffer) =>
+  globalThis.crypto?.subtle ? hex(await crypto.subtle.digest("SHA-256", bytes)) : "";
 
 const hex = (digest: ArrayBuffer) =>
   Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
