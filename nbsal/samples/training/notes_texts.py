@@ -90,6 +90,7 @@ def asides() -> Iterator[dict[str, Any]]:
 
 
 def write(name: str, rows: Iterator[dict[str, Any]]) -> None:
+    """Write a collection of sample texts."""
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     (FOLDER / f"{name}.jsonl").write_text(lines, encoding="utf-8")
 
