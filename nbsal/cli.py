@@ -68,7 +68,7 @@ def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="nbsal", description="Explain why a transformer made its decision about a text."
+        prog="nbsal", description="Explain why a transformer decided, or wrote, what it did."
     )
     parser.add_argument("--version", action="version", version=f"nbsal {nbsal.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -82,8 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--pair", metavar="TEXT", help="second text of a pair, such as the hypothesis or the context")
     explain.add_argument(
         "--model",
-        help="name of an embedded model, hub id or folder (default demo/reviews, without its base weights "
-        "demo/reviews-small)",
+        help="name of an embedded model, hub id or folder (default demo/reviews, or demo/reviews-small "
+        "without nbsal[demo])",
     )
     explain.add_argument(
         "--lm",
@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--target", help="label, or next token of a language model (default: the prediction)")
     explain.add_argument("--html", type=Path, metavar="FILE", help="write the highlighted text as an HTML page")
     explain.add_argument("--json", action="store_true", help="print tokens and scores as JSON")
-    explain.add_argument("--check", action="store_true", help="hide the words with the highest scores and look")
+    explain.add_argument("--check", action="store_true", help="measure what hiding the strongest words does")
     explain.add_argument("--plan", action="store_true", help="print what would be run, and run nothing")
     _answer_parser(command("answer", "explain the reply of a language model by its sources"))
     corpus.add_arguments(command("corpus", "explain every text of a file and save the scores as Parquet"))

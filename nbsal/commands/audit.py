@@ -22,8 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", help="as in `nbsal explain`")
     parser.add_argument("--lm", help="as in `nbsal explain`")
-    parser.add_argument("--method", help="proposes words (default as in `nbsal explain`)")
-    parser.add_argument("--least", type=int, default=5, metavar="N", help="texts in which scores must name a word")
+    parser.add_argument("--method", help="method whose scores propose words (default as in `nbsal explain`)")
+    parser.add_argument(
+        "--least", type=int, default=5, metavar="N", help="texts in which scores must name a word (default %(default)s)"
+    )
     parser.add_argument(
         "--words", type=int, default=200, metavar="N", help="words that are tried (default %(default)s)"
     )

@@ -49,7 +49,7 @@ class Handler(BaseHTTPRequestHandler):
         if fault in wrong:
             entries[-1]["7"]["logprob"] = wrong[fault]
         elif fault == "half":  # of a character
-            entries[-1]["7"]["decoded_token"] += "\ud800"
+            entries[-1]["8"] = {"logprob": -0.1, "decoded_token": "\ud800"}
         elif fault == "rivals":
             entries[-1]["7"]["rank"] = 10**30
             entries[-1] |= {name: {"logprob": -0.1, "decoded_token": "Rouen"} for name in ("1", "-1", str(10**30))}

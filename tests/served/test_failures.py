@@ -255,6 +255,11 @@ def test_a_request_goes_through_the_proxy_of_the_environment(server, monkeypatch
     monkeypatch.setenv("no_proxy", "")
     result = explain(nbsal.load(nbsal.Endpoint("http://model.invalid/v1", "m", KEY)))
     assert result.statistics.logprob == pytest.approx(values_of(PROMPT))
+    for wrong in ("http://name:word@proxy:port", "http://no proxy"):
+        monkeypatch.setenv("http_proxy", wrong)
+        with pytest.raises(ServerError) as caught:
+            explain(nbsal.load(nbsal.Endpoint("http://model.invalid/v1", "m", KEY)))
+        assert "word" not in str(caught.value)
 
 
 def test_what_a_server_names_beside_the_reply_is_none_of_our_words(server):

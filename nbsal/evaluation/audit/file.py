@@ -48,10 +48,10 @@ def _check(audit: Any) -> None:
     fits &= all(0 <= confidence <= 1 + ROUNDING for confidence in audit.confidences)
     for effect in audit.effects:
         sizes = {len(effect.texts), len(effect.scores), len(effect.pulls), len(effect.without)}
-        fits &= len(sizes) == 1 and np.isfinite([*effect.pulls, *effect.scores]).all()
+        fits &= len(sizes) == 1 and bool(np.isfinite([*effect.pulls, *effect.scores]).all())
     for text, spans, scores in zip(audit.texts, audit.spans, audit.scores, strict=True):
         parts = (text,) if isinstance(text, str) else text
-        fits &= len(spans) == len(scores) and np.isfinite(scores).all()
+        fits &= len(spans) == len(scores) and bool(np.isfinite(scores).all())
         fits &= all(0 <= part < len(parts) and 0 <= start <= end <= len(parts[part]) for part, start, end in spans)
     if (other := audit.other) is not None:
         shared = [(each.classes, each.texts, each.labels, _tried(each)) for each in (audit, other)]

@@ -46,7 +46,10 @@ def post(endpoint: Endpoint, path: str, body: Any) -> Any:
 
 def _exchange(endpoint: Endpoint, path: str, body: bytes) -> tuple[int, Any, bytes] | Failure:
     """Status, headers and body of a reply, or what went wrong."""
-    connection, target, extra = _connect(endpoint, path)
+    try:
+        connection, target, extra = _connect(endpoint, path)
+    except (ValueError, http.client.InvalidURL):  # the address of the server was checked before
+        return Failure("cannot be reached: the proxy that the environment names is no address")
     headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
     end, timer = time.monotonic() + endpoint.timeout, None
     late = Failure(f"did not answer within {endpoint.timeout:g} seconds", again=True)
