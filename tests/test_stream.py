@@ -114,7 +114,7 @@ def test_what_a_user_hooked_to_a_block_acts_once(load):
         after.remove()
 
 
-@cases("name, limit, size", [("rollout", "LIMIT", 10**6), ("gae", "QUICK", 10**5), ("lrp", "LIMIT", 10**6)])
+@cases("name, limit, size", [("rollout", "LIMIT", 10**6), ("gae", "LONG", 2), ("lrp", "LIMIT", 10**6)])
 def test_only_short_texts_are_held_whole(small, name, limit, size, monkeypatch):
     streamed, record = [], trace.record
     monkeypatch.setattr(trace, "record", lambda *a: streamed.append(a[-1]) or record(*a))

@@ -10,7 +10,7 @@ from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
 
 LIMIT = 2**30  # bytes that a trace of whole maps, and the weights that are converted for it, may take
-QUICK = 2**23  # bytes of one block's map, from which on whole maps wait for the memory longer than a block runs again
+LONG = 16  # tokens for each feature of a head, from which on whole maps cost more than blocks that run again
 MAPS = 4  # attention maps that a trace holds for each block: weights, scores, gradients, relevance
 
 
@@ -126,9 +126,10 @@ def fits_whole(subject: Subject, encoded: Encoded) -> bool:
     """
     if subject.task == sides.REPLY:
         return True
-    size = len(encoded) * subject.heads * encoded.longest**2 * subject.dtype.itemsize
-    total = MAPS * subject.depth * size
+    if encoded.longest * subject.heads >= LONG * subject.width:
+        return False
+    numbers = MAPS * len(encoded) * subject.depth * subject.heads * encoded.longest**2
     if subject.dtype != subject.model.dtype:
         weights = sum(weight.numel() for block in subject.blocks for weight in block.parameters())
-        total += weights * subject.depth // len(subject.blocks) * subject.dtype.itemsize
-    return size < QUICK and total <= LIMIT
+        numbers += weights * subject.depth // len(subject.blocks)
+    return numbers * subject.dtype.itemsize <= LIMIT

@@ -7,6 +7,7 @@ take beyond the model. `--only` chooses replies, batch, text or long.
 """
 
 import copy
+import gc
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -122,6 +123,7 @@ def replies(rounds: int, quick: bool) -> list[Row]:
 
 def encoder(batch: int, length: int, goals: dict[str, float], rounds: int) -> list[Row]:
     """Methods on a batch of bert-base."""
+    gc.collect()  # of a model before, whose converted weights would leave no room for those of this one
     subject = random_bert()
     encoded = rows(batch, length, subject.model.config.vocab_size)
     ids = encoded.input_ids

@@ -26,7 +26,7 @@ SETTINGS = ("auto", "torch", "onednn")
 FEWEST_ROWS = 4  # of the activations: fewer are as quick without
 SMALLEST = 2**15  # numbers of a weight: for smaller ones the call costs more than the product
 SHORT = 64  # rows below which a transposed copy of the weights is quicker than the weights as they are
-MARGIN = 0.95  # of the time of PyTorch's own product that another may take to be chosen
+MARGIN = 0.9  # of the time of PyTorch's own product that another may take to be chosen
 ROUNDS = 5  # of the measurement
 _ADDMM = {torch.addmm, Tensor.addmm}
 
