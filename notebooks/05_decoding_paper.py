@@ -58,7 +58,7 @@ from nbsal.figures import pages, printed
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
 SIZE = int(os.environ.get("NBSAL_SIZE", 200 if DATA else 20)) or None  # texts of each data set; 0: all
-FEW = SIZE and (SIZE if DATA else min(SIZE, 4))  # texts for ThermoStat's methods, of up to 1,000 forward passes each
+FEW = SIZE and (SIZE if DATA else 4)  # texts for ThermoStat's methods, of up to a thousand forward passes each
 ORDERS = 2 if SIZE else 20  # random orders behind the row "random"; 20 in the paper
 SAMPLES = 2 if SIZE else 25  # permutations behind Shapley values; 25 in the paper
 FRACTIONS = [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1] if SIZE else [step / 20 for step in range(21)]

@@ -10,8 +10,9 @@ import pytest
 
 import nbsal
 
-LARGE = 50_000_000  # bytes
+LARGE, GROWN = 50_000_000, 100_000_000  # bytes
 PROCESS = psutil.Process()
+swept = [0]  # memory after the last collection that went through everything
 
 
 @cache
@@ -54,13 +55,21 @@ def share_reviews(request):
 
 @pytest.fixture(scope="module", autouse=True)
 def free_memory():
-    """Collect models, which are in reference cycles, and close all widgets after each file of tests."""
+    """Collect models, which are in reference cycles, and close all widgets after each file of tests.
+
+    What is frozen and no longer used stays, so all of it is looked through once memory has grown.
+    """
     yield
     if reviews.cache_info().currsize:
         reviews()._copies.clear()
     if "ipywidgets" in sys.modules:
         sys.modules["ipywidgets"].Widget.close_all()
+    has_grown = PROCESS.memory_info().rss > swept[0] + GROWN
+    if has_grown:
+        gc.unfreeze()
     gc.collect()
     gc.freeze()  # modules that the tests imported
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc
         trim(0)
+    if has_grown:
+        swept[0] = PROCESS.memory_info().rss

@@ -159,16 +159,7 @@ def test_compare_finds_the_same_agreement(site, small, subject):
     assert after["_result"]["caption"] == before["_other"]["caption"]
 
 
-def test_pairs_and_three_classes(site):
-    nli = nbsal.load("demo/nli")
-    pair = ("A man plays a guitar.", "Someone makes music.")
-    site.show(Layers(nbsal.Explainer(nli, "decoded-gradcam"), text=pair, check=False).wait())
-    view = Layers(nbsal.Explainer(live.rounded(nli), "decoded-gradcam"), text=pair, check=False)
-    for text in (["Nobody sleeps here.", "It is empty 🎸 [SEP] now."], ["Two dogs run.", "Dogs move."]):
-        expect_same(site, view, text=tuple(text))
-
-
-def test_other_sizes_a_separate_lm_head_and_hostile_class_names(site, checkpoints):
+def test_other_sizes_a_separate_lm_head_pairs_and_hostile_class_names(site, checkpoints):
     folder, lm = zoo.save(checkpoints, "bert", "sequence"), zoo.save(checkpoints, "bert", zoo.lm_head("bert"), seed=1)
     tiny = nbsal.load(folder, lm=lm, labels=[bench.HOSTILE[0], bench.HOSTILE[1], bench.HOSTILE[3]])
     site.show(Layers(nbsal.Explainer(tiny, "gradcam"), text="the dog", check=False).wait())
@@ -176,6 +167,7 @@ def test_other_sizes_a_separate_lm_head_and_hostile_class_names(site, checkpoint
     for method in METHODS:
         expect_same(site, view, text="the old dog is not good . <b>", method=method)
     expect_same(site, view, target=bench.HOSTILE[1])
+    expect_same(site, view, text=("the dog", "is empty 🎸 [SEP] now ."))
     assert site.page.locator("section.nbsal").locator(MARKUP).count() == 0
     assert not site.page.evaluate("() => 'pwned' in window")
 
