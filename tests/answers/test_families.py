@@ -32,8 +32,9 @@ FAMILIES = {
     "gptj": ("GPTJConfig", GPT | {"n_positions": 512, "rotary_dim": 4}),
     "codegen": ("CodeGenConfig", {k: v for k, v in GPT.items() if k != "pad_token_id"} | {"rotary_dim": 4}),
     "windowed mistral": ("MistralConfig", writers.SIZES | {"sliding_window": 12}),
+    "mpt": ("MptConfig", {"vocab_size": 400, "d_model": 32, "n_heads": 4, "n_layers": 3, "expansion_ratio": 2}),
 }
-IN_PLACE = ("opt", "gemma3", "windowed mistral")  # these count positions or windows by place
+IN_PLACE = ("opt", "gemma3", "windowed mistral", "mpt")  # these count positions or windows by place
 
 
 def build(name):
@@ -119,6 +120,14 @@ def test_positions_with_gaps_have_an_attention_mask():
     hidden = hiding.Hiding(subject, reading, reading.units("sentence"))
     hidden.values([[True, False, True], [False, True, True]])
     assert hidden.way == "left out, positions kept" and masks and all(masks)
+
+
+def test_biases_that_count_from_the_end_change_no_relevance():
+    """MPT's biases of a cut text differ from those of the whole by a constant, which relevance must not divide."""
+    explain = nbsal.Explainer(build("mpt"), "attn-lrp")
+    result = explain.reply(PROMPT, REPLY, unit="sentence", progress=False)
+    for place in range(len(result.ids)):
+        check_row(explain, result, place)
 
 
 GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))
