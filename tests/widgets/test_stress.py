@@ -22,7 +22,7 @@ def changes(count, seed):
         yield pick.choice(
             [
                 {"text": " ".join(pick.choices(WORDS, k=pick.randrange(1, 9)))},
-                {"layer": pick.randrange(7)},
+                {"layer": pick.randrange(4)},
                 {"target": pick.choice([None, "negative", "positive"])},
                 {"method": pick.choice(["gradcam", "decoded-gradcam", "attcat"])},
                 {"text": pick.choice(["", "  "])} if pick.random() < 0.2 else {"tau": pick.choice([None, 1, 3])},

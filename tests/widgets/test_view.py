@@ -108,7 +108,7 @@ def test_unknown_settings_are_refused_and_the_valid_ones_listed(small, explain):
     "name, value, kind",
     [
         ("method", "gradcamm", UnknownName),
-        ("layer", 7, UnknownName),
+        ("layer", 4, UnknownName),
         ("layer", -1, UnknownName),
         ("text", 3, InputError),
     ],
