@@ -16,8 +16,18 @@ export interface Files {
   tables: Tables;
 }
 
+/** Past the browser's own copies once a download has failed, which may have kept what was damaged. */
+let cache: RequestCache = "default";
+
 /** Download the files of a folder; `report` is told the share that has come. */
-export async function download(folder: string, report: (share: number) => void): Promise<Files> {
+export function download(folder: string, report: (share: number) => void): Promise<Files> {
+  return downloadAll(folder, report).catch((error) => {
+    cache = "reload";
+    throw error;
+  });
+}
+
+async function downloadAll(folder: string, report: (share: number) => void): Promise<Files> {
   const manifest = parsed(await checkedManifest(folder)) as Manifest;
   if (manifest.format !== FORMAT) {
     throw new UnusableModel("The model beside this page is of another version of nbsal. Write the page again.");
@@ -49,7 +59,7 @@ async function content(
   count: (bytes: number) => void,
   most: number,
 ): Promise<ArrayBuffer> {
-  const response = await fetch(new URL(name, folder)).catch(() => null);
+  const response = await fetch(new URL(name, folder), { cache }).catch(() => null);
   if (!response?.ok || !response.body) {
     throw new UnusableModel(`${name} of the model is not beside this page. Keep both together, as they were written.`);
   }
