@@ -79,7 +79,7 @@ export function hidingPanel(context: GamesContext, order = () => "") {
   const draw = () => {
     const { lines, findings, quantity: measured, band } = get("_game");
     const [game, position, played] = [get("game"), positionOf(context), playedGames(context)];
-    if (!lines || !lines[game]) return; // what is shown is dim until the next result
+    if (!lines?.[game]) return; // what is shown is dim until the next result
     const curves = lines[game];
     const share = curves[0].at[position];
     finding.textContent = findings[game];
