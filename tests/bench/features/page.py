@@ -18,7 +18,7 @@ Written by `python -m tests.bench.features --write`. Every answer but the dashes
 of code against the installed version of the tool, on tiny random models (`tests/bench/features/probe_NAME.py`). "yes":
 it ran and returned what it should; "partly": with a limit that the notes name; "no": the tool raised an error or its
 result was wrong, with the versions that the notes name; "–": we know of nothing for it in the tool's interface, so
-nothing was run. EvalxNLP is missing: it could not be installed, since the package index has no such name.
+nothing was run. EvalxNLP is missing: no package of it could be found to install.
 shapiq is the newest version that runs on Python 3.11.
 """
 AHEAD = """## Where others are ahead
