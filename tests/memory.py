@@ -12,7 +12,7 @@ import nbsal
 
 LARGE, GROWN = 50_000_000, 100_000_000  # bytes
 PROCESS = psutil.Process()
-swept = [0]  # memory after the last collection that went through everything
+last_full = [0]  # bytes in use after the last collection of what is frozen, too
 
 
 @cache
@@ -64,7 +64,7 @@ def free_memory():
         reviews()._copies.clear()
     if "ipywidgets" in sys.modules:
         sys.modules["ipywidgets"].Widget.close_all()
-    has_grown = PROCESS.memory_info().rss > swept[0] + GROWN
+    has_grown = PROCESS.memory_info().rss > last_full[0] + GROWN
     if has_grown:
         gc.unfreeze()
     gc.collect()
@@ -72,4 +72,4 @@ def free_memory():
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc
         trim(0)
     if has_grown:
-        swept[0] = PROCESS.memory_info().rss
+        last_full[0] = PROCESS.memory_info().rss

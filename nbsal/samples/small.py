@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nbsal.model.rounding import rounded_weights, unpacked
+from nbsal.support.lazy import torch, transformers
 
 NAME = "demo/reviews-small"
 VOCABULARY = Path(__file__).parent / "small_vocabulary.json"
@@ -29,15 +30,11 @@ def vocabulary() -> dict[str, int]:
 
 def tokenizer() -> Any:
     """The uncased WordPiece tokenizer, whose pieces were learnt from reviews."""
-    from transformers import BertTokenizer
-
-    return BertTokenizer(vocab=vocabulary(), do_lower_case=True, model_max_length=LONGEST)
+    return transformers.BertTokenizer(vocab=vocabulary(), do_lower_case=True, model_max_length=LONGEST)
 
 
 def blank(kind: str) -> Any:
     """The stock `BertFor{kind}` with random weights."""
-    import transformers
-
     config = transformers.BertConfig(
         vocab_size=len(vocabulary()),
         hidden_size=WIDTH,
@@ -52,8 +49,6 @@ def blank(kind: str) -> Any:
 
 def build(kind: str, stored: Mapping[str, Any]) -> Any:
     """The stock `BertFor{kind}` with those of the stored weights that it has."""
-    import torch
-
     with torch.random.fork_rng(devices=[]):  # weights that are replaced must not advance the caller's generator
         model = blank(kind)
     with torch.no_grad():
@@ -64,7 +59,6 @@ def build(kind: str, stored: Mapping[str, Any]) -> Any:
 
 def rounded(weights: Mapping[str, Any]) -> dict[str, Any]:
     """Weights as they are stored: matrices in few bits, as bytes, and vectors and the classifier in half precision."""
-    import torch
 
     def stored(name: str, weight: Any) -> Any:
         if not _is_rounded(name, weight):
@@ -82,8 +76,6 @@ def _is_rounded(name: str, weight: Any) -> bool:
 
 def restored(stored: Any, like: Any) -> Any:
     """A weight as the model has it, of that shape."""
-    import torch
-
     if stored.dtype != torch.uint8:
         return stored
     return torch.from_numpy(unpacked(stored.numpy().tobytes(), tuple(like.shape)))

@@ -147,8 +147,8 @@ def _hiding_finding(games: TokenGames) -> str:
             return text
         if random_turn is None:
             return f"{text}, nor do random orders, on average"
-        about, count = _about(games.random.steps, random_turn), games.random.steps[random_turn]
-        return f"{text}; random orders, on average, do after {about}{_words(count)}"
+        count = _range(games.random.steps, random_turn)
+        return f"{text}; random orders, on average, do after {count} word{'' if count == '1' else 's'}"
     first = "first " if bool((decisions[turn:] != decisions[turn]).any()) else ""
     text = f"The decision {first}turns to {games.labels[decisions[turn]]} after {_words(games.steps[turn])}"
     return text + _random_clause(games, random_turn, "never do")
@@ -194,13 +194,13 @@ def _random_clause(games: TokenGames, step: int | None, never: str) -> str:
         return ""
     if not step:
         return f"; random orders, on average, {never}"
-    steps = games.random.steps
-    return f"; random orders, on average, need {_about(steps, step)}{steps[step]}"
+    return f"; random orders, on average, need {_range(games.random.steps, step)}"
 
 
-def _about(steps: Sequence[int], step: int) -> str:
-    """What goes before the number of words of a step, which may be several words from the one before."""
-    return "" if step == 0 or steps[step] - steps[step - 1] == 1 else "about "
+def _range(steps: Sequence[int], step: int) -> str:
+    """The numbers of words after the step before and up to this one: random orders turn at one of them."""
+    first, last = steps[step - 1] + 1, steps[step]
+    return str(last) if first == last else f"{first} to {last}"
 
 
 def _score(value: float) -> str:

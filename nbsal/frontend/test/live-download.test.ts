@@ -50,6 +50,20 @@ test("a file that somebody edited is refused", async () => {
   }
 });
 
+test("after a failure the browser's cache is not used", async () => {
+  serve({ "model.bin": "Weights" });
+  await refused();
+  const modes: (RequestCache | undefined)[] = [];
+  serve();
+  const answer = globalThis.fetch;
+  globalThis.fetch = (address, options) => {
+    modes.push(options?.cache);
+    return answer(address, options);
+  };
+  await download(FOLDER, () => {});
+  assert.deepEqual(modes, ["reload", "reload", "reload"]);
+});
+
 test("a file that does not end is read no further than its size", async () => {
   let sent = 0;
   const pull = (controller: ReadableStreamDefaultController) => {

@@ -16,7 +16,7 @@ export interface Files {
   tables: Tables;
 }
 
-/** Past the browser's own copies once a download has failed, which may have kept what was damaged. */
+/** Once a download has failed, files are fetched anew: the browser may have cached the damaged one. */
 let cache: RequestCache = "default";
 
 /** Download the files of a folder; `report` is told the share that has come. */
