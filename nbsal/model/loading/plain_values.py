@@ -40,6 +40,8 @@ def from_plain(hint: Any, value: Any) -> Any:
         return value
     if origin in (Union, UnionType):
         return _from_union(parts, value)
+    if hasattr(origin, "__value__"):  # a type alias, which NDArray is from numpy 2.5 on
+        return from_plain(origin.__value__[parts], value)
     if origin is np.ndarray:
         return numbers(value, *get_args(parts[1]))
     if origin is tuple and isinstance(value, list | tuple):
