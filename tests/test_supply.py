@@ -141,7 +141,7 @@ PERMISSIVE = set(
     "zlib|mpl-2.0|mozilla public 2.0|psf-2.0|python foundation|cnri-python|cc0-1.0|bsl-1.0|llvm-exception".split("|")
 )
 FILLERS = re.compile(r"\b(the|licen[cs]e|software|version)\b|\(.*?\)|,", re.IGNORECASE)
-CUDA = "nvidia-"  # libraries under NVIDIA's own terms, which only the CUDA builds of torch bring in
+CUDA = ("nvidia-", "cuda-")  # libraries under NVIDIA's own terms, which only the CUDA builds of torch bring in
 
 
 def dependencies() -> dict[str, Distribution]:
