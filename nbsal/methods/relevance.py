@@ -73,8 +73,7 @@ class LRP(RelevanceMethod):
     """Relevance of the embedding at each position."""
 
     def scores(self, trace: Trace) -> Tensor:
-        *_, embedding = (block["relevance"].sum(-1) for block in trace.blocks("relevance", rules=self.rules))
-        return embedding
+        return trace.first_block("relevance", rules=self.rules)["relevance"].sum(-1)
 
 
 @dataclass(frozen=True)
@@ -102,12 +101,8 @@ class InputXGradient(RelevanceMethod):
         return {0}
 
     def scores(self, trace: Trace) -> Tensor:
-        if not trace.streamed:
-            return (trace.hidden[0] * trace.hidden_grad[0]).sum(-1)
-        *_, scores = (
-            (block["hidden"] * block["hidden_grad"]).sum(-1) for block in trace.blocks("hidden", "hidden_grad")
-        )
-        return scores
+        embedding = trace.first_block("hidden", "hidden_grad")
+        return (embedding["hidden"] * embedding["hidden_grad"]).sum(-1)
 
 
 @register(
