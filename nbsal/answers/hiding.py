@@ -212,12 +212,15 @@ class Hiding:
             self._drops = self._leaves_out_exactly()
         whole = self._input(np.ones(len(self.units), dtype=bool))
         jobs = [_Job(key, inputs := self._input(row), inputs.shared_size(whole)) for key, row in missing.items()]
+        run_batch = partial(self._run_batch, meter=meter)
         shared = prefixes.worth_sharing(jobs) if self.subject.causal and self._reuses is not False else []
         if shared:
-            self._reuses = prefixes.can_reuse(self.subject) and self._run_after_text(whole, shared, meter)
+            self._reuses = prefixes.can_reuse(self.subject) and prefixes.run_after_text(
+                self.subject, self.reading.row, whole, shared, run_batch, self._run, _continues, TOKENS, self._largest
+            )
         jobs = sorted((job for job in jobs if job.key not in self._results), key=lambda job: job.size)
         for batch in batching.fill_batches(jobs, self._is_full):
-            self._run_batch(batch, self._run, meter)
+            run_batch(batch, self._run)
 
     def _run_batch(self, batch: Sequence[_Job], run: Callable[[Sequence[_Input]], list[Floats]], meter: Meter) -> None:
         meter.check()
@@ -239,26 +242,6 @@ class Hiding:
     def _largest(self) -> int:
         """The most subsets of a batch."""
         return 1 if self.subject.unbatchable else self.batch_size or TOKENS
-
-    def _run_after_text(self, whole: _Input, jobs: Sequence[_Job], meter: Meter) -> bool:
-        """Read the text once, and subsets from their first change on; False if two of them show a difference."""
-
-        def run_after(cache: "TextCache", start: int, batch: Sequence[_Input]) -> list[Floats]:
-            return self._run([inputs.after(start) for inputs in batch], partial(cache.put_before, size=start))
-
-        def is_exact(cache: "TextCache", job: _Job) -> bool:
-            self._run_batch([job], self._run, meter)
-            numbers = prefixes.attempt(lambda: run_after(cache, job.start, [job.inputs]))
-            return numbers is not None and _close(numbers[0][:-1], self._results[job.key][:-1], EXACT)
-
-        row = self.reading.row
-        cache = prefixes.read_text(self.subject, row, lambda cache: run_after(cache, 0, [whole]))
-        if cache is None or not all(is_exact(cache, job) for job in prefixes.probes(jobs)):
-            return False
-        jobs = [job for job in jobs if job.key not in self._results]
-        for batch in prefixes.batches(jobs, TOKENS, self._largest):
-            self._run_batch(batch, partial(run_after, cache, batch[0].start), meter)
-        return True
 
     def _input(self, subset: Subsets) -> _Input:
         """What the model reads for a subset."""
@@ -301,18 +284,19 @@ class Hiding:
         """Where a decoder, which reads the reply whatever is hidden, predicts its tokens."""
         return np.arange(len(self.reading.reply_ids)) + self.reading.position(0)
 
-    def _run(self, batch: Sequence[_Input], extend: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> list[Floats]:
-        """The stored numbers of the reply for each input, [stored number, reply token]; `extend` adds model inputs."""
-        logits = self._logits(batch, extend)
+    def _run(self, batch: Sequence[_Input], cache: "TextCache | None" = None, start: int = 0) -> list[Floats]:
+        """The stored numbers of the reply for each input, [stored number, reply token].
+
+        A cache holds the first `start` tokens, which are not read again.
+        """
+        logits = self._logits(batch if cache is None else [inputs.after(start) for inputs in batch], cache, start)
         outcomes = torch.tensor(self.reading.reply_ids, device=logits.device).expand(len(batch), -1)
         numbers = [number_of(logits, outcomes, number).double() for number in STORED[:2]]
         if self._whole is not None:  # of one text after the other, since each has the vocabulary's size
             numbers.append(-torch.stack([divergence(each, self._whole) for each in logits]))
         return list(torch.stack([*numbers, logits.argmax(-1).double()], 1).cpu().numpy())
 
-    def _logits(
-        self, batch: Sequence[_Input], extend: Callable[[dict[str, Any]], dict[str, Any]] = dict
-    ) -> torch.Tensor:
+    def _logits(self, batch: Sequence[_Input], cache: "TextCache | None" = None, start: int = 0) -> torch.Tensor:
         """The logits that predict the reply for each input, [input, reply token, vocabulary]."""
         longest, device = max(len(inputs.ids) for inputs in batch), self.subject.device
         memory.check_forward(self.subject, len(batch), longest)
@@ -333,7 +317,9 @@ class Hiding:
             arguments["position_ids"] = padded(positions, 0)
         if self.reading.prompt.source_size:
             arguments |= _decoder_inputs(self.subject, self.reading, len(batch))
-        return logits_at(self.subject, extend(arguments), np.stack([inputs.reads for inputs in batch]))
+        if cache is not None:
+            arguments = cache.put_before(arguments, start)
+        return logits_at(self.subject, arguments, np.stack([inputs.reads for inputs in batch]))
 
     def _leaves_out_exactly(self) -> bool:
         """Whether leaving out every other unit, and all of them, gives the numbers that masking in place does."""
@@ -352,6 +338,11 @@ class Hiding:
 def _close(first: Floats, second: Floats, tolerance: float) -> bool:
     """True if numbers are equal except for rounding; False where a token sees nothing."""
     return bool(np.abs(first - second).max() <= tolerance * np.fmax(1.0, np.abs(second).max()))
+
+
+def _continues(whole: Sequence[Floats], after: Sequence[Floats]) -> bool:
+    """True if the numbers of one subset are equal, read as a whole and after what it shares with the text."""
+    return _close(after[0][:-1], whole[0][:-1], EXACT)
 
 
 def _check_shortens(prompt: Prompt, units: Sequence[Unit]) -> None:

@@ -163,32 +163,17 @@ class MaskedModel:
         return [job for job in jobs if job.key not in job.cached.results]
 
     def _run_after_text(self, jobs: "list[_Job]", meter: Meter) -> bool:
-        """Read a text once, and its coalitions from their first change on; False if two of them show a difference."""
-        row = jobs[0].cached.row
+        row, run_batch = jobs[0].cached.row, partial(self._run_batch, meter=meter)
         whole = self._mask_row(row, np.ones(len(row), dtype=bool), False)
-        cache = prefixes.read_text(self.subject, row, lambda cache: self._run_after(cache, 0, [whole]))
-        if cache is None or not all(self._continues_exactly(cache, job, meter) for job in prefixes.probes(jobs)):
-            return False
-        jobs = [job for job in jobs if job.key not in job.cached.results]
-        for batch in prefixes.batches(jobs, TOKENS, 1 if self.subject.unbatchable else TOKENS):
-            self._run_batch(batch, partial(self._run_after, cache, batch[0].start), meter)
-        return True
+        largest = 1 if self.subject.unbatchable else TOKENS
+        return prefixes.run_after_text(
+            self.subject, row, whole, jobs, run_batch, self._run_after, _close, TOKENS, largest
+        )
 
-    def _continues_exactly(self, cache: "TextCache", job: "_Job", meter: Meter) -> bool:
-        """Run a coalition as a whole; true if reading it after what it shares with the text gives the same logits."""
-        exact = False
-
-        def run(rows: "Sequence[_MaskedRow]") -> Tensor:
-            nonlocal exact
-            whole, rest = self._run(rows), prefixes.attempt(lambda: self._run_after(cache, job.start, rows))
-            exact = rest is not None and _close(whole, rest)
-            return whole
-
-        self._run_batch([job], run, meter)
-        return exact
-
-    def _run_after(self, cache: "TextCache", start: int, batch: "Sequence[_MaskedRow]") -> Tensor:
-        """The logits of rows that begin with the first `start` tokens of a text."""
+    def _run_after(self, batch: "Sequence[_MaskedRow]", cache: "TextCache | None", start: int) -> Tensor:
+        """The logits of rows that begin with the first `start` tokens of a text, which the cache holds."""
+        if cache is None:
+            return self._run(batch)
         inputs = self._batch_inputs([masked.after(start) for masked in batch])
         logits = self.subject.logits(cache.put_before(inputs, start)).cpu()
         return cache.with_text(logits, start) if self.subject.task != "sequence" else logits
