@@ -22,7 +22,7 @@ from nbsal.answers.reading import Reading, TokenStatistics
 from nbsal.answers.requests import check_reply_ids, read_asked
 from nbsal.answers.rows import Rows, default_number, score_rows
 from nbsal.answers.running import Running
-from nbsal.answers.settings import ReplySettings, plain_settings, split_settings
+from nbsal.answers.settings import ReplySettings, plain_settings
 from nbsal.answers.statistics import token_statistics
 from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
@@ -110,35 +110,17 @@ def answer(
     >>> reply.text, reply.matrix("word", "document").loc["Oslo"].idxmax()
     (' Mara lives in Oslo.</s>', 'document 1')
     """
-    generate, templates = split_settings(generate, subject.tokenizer, template)
+    settings = ReplySettings.of(
+        subject.tokenizer, generate, documents=documents, unit=unit, number=number, template=template, tools=tools,
+        seed=seed, batch_size=batch_size, hops=hops, check=check, progress=progress, cancel=cancel, on_token=on_token,
+    )  # fmt: skip
     method = default_method(subject, replies=True) if method is None else method
-    settings = ReplySettings(
-        documents,
-        unit,
-        number,
-        template,
-        tools,
-        seed,
-        batch_size,
-        hops,
-        check,
-        progress,
-        cancel,
-        on_token,
-        generate,
-        templates,
-    )
-    if isinstance(method, str | Method):
-        return explain_one(Explainer(subject, method), asked, reply, settings)
-    methods = catalogue.name_methods(method)
+    methods = {"": method} if isinstance(method, str | Method) else catalogue.name_methods(method)
     if not methods:
         raise InputError("No method is named. Pass one or more.", argument="method", value=method)
-    return explain_reply({name: Explainer(subject, each) for name, each in methods.items()}, asked, reply, settings)
-
-
-def explain_one(explainer: Explainer, asked: Any, reply: Any, settings: ReplySettings) -> Answer:
-    """Why a model replies what it does, by one explainer."""
-    return explain_reply({"": explainer}, asked, reply, settings)[""]
+    explainers = {name: Explainer(subject, each) for name, each in methods.items()}
+    answers = explain_reply(explainers, asked, reply, settings)
+    return answers.get("", answers)
 
 
 def explain_reply(
@@ -181,7 +163,7 @@ def explain_again(
 
 def write_reply(subject: Subject, asked: Any, reply: None, **arguments: Any) -> tuple[Reading, TokenStatistics]:
     """A new reply to what is asked, and how likely its tokens are, without an explanation; as in `nbsal.answer`."""
-    settings = ReplySettings.of(subject.tokenizer, arguments)
+    settings = ReplySettings.parse(subject.tokenizer, arguments)
     reading, origin = read(subject, asked, reply, settings)
     return reading, token_statistics(subject, reading, origin["drawn"], settings.number)
 

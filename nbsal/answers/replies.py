@@ -27,7 +27,7 @@ def explain_rows(explainer: Explainer, rows: Any, **arguments: Any) -> list[Answ
     perhaps "documents" and "reply". Row i draws tokens from `seed` + i. An error keeps the answers before it as
     `partial`.
     """
-    settings = ReplySettings.of(explainer.subject.tokenizer, arguments, (*OF_ALL_ROWS, "progress", "cancel"))
+    settings = ReplySettings.parse(explainer.subject.tokenizer, arguments, (*OF_ALL_ROWS, "progress", "cancel"))
     rows, answers = list_rows(rows), list[Answer]()
     with Meter(len(rows), settings.progress, settings.cancel) as meter:
         at = 0

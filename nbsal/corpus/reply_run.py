@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nbsal.answers.generate import Generated
 from nbsal.answers.hops import Count
 from nbsal.answers.replies import explain_row, plain, write_rows
-from nbsal.answers.settings import OF_ALL_ROWS, ReplySettings, split_settings
+from nbsal.answers.settings import OF_ALL_ROWS, ReplySettings
 from nbsal.corpus.destination import open_destination
 from nbsal.corpus.manifest import Plan, Shard
 from nbsal.corpus.replies import Replies, open_replies
@@ -71,14 +71,13 @@ def explain_replies(
     members, storage = check_explainers(explainers), open_destination(out, source)
     names = {"asked": asked, "documents": documents, "reply": reply}
     columns = {key: name for key, name in names.items() if name is not None}
-    tokenizer = next(iter(members.values())).subject.tokenizer
-    generate, templates = split_settings(generate, tokenizer, template)
-    if seed is None and generate.get("do_sample") and reply is None:
+    settings = ReplySettings.of(
+        next(iter(members.values())).subject.tokenizer, generate, unit=unit, number=number, template=template,
+        tools=tools, seed=seed, batch_size=batch_size, hops=hops,
+    )  # fmt: skip
+    if seed is None and settings.generate.get("do_sample") and reply is None:
         message = "do_sample=True draws tokens, which a resumed run must draw again. Pass a seed."
         raise InputError(message, argument="seed", value=seed)
-    settings = ReplySettings(
-        (), unit, number, template, tools, seed, batch_size, hops, generate=generate, template_settings=templates
-    )
     shard_rows, recorded = positive_number(shard_rows, "shard_rows"), _plan_settings(settings, columns)
 
     def create_task(tokens: int | None) -> Task:

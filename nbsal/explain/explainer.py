@@ -151,17 +151,15 @@ class Explainer:
         6 calls, about 810 tokens
         """
         answers = import_module("nbsal.answers.answering")  # by name: answers are a room above this one
-        plan: Plan = answers.plan_reply(
-            {"": self}, asked, reply, answers.ReplySettings.of(self.subject.tokenizer, settings)
-        )
+        parsed = answers.ReplySettings.parse(self.subject.tokenizer, settings)
+        plan: Plan = answers.plan_reply({"": self}, asked, reply, parsed)
         return plan
 
     def reply(self, asked: Any, reply: Any = None, **settings: Any) -> "Answer":
         """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""
         answers = import_module("nbsal.answers.answering")  # by name: answers are a room above this one
-        answer: Answer = answers.explain_one(
-            self, asked, reply, answers.ReplySettings.of(self.subject.tokenizer, settings)
-        )
+        parsed = answers.ReplySettings.parse(self.subject.tokenizer, settings)
+        answer: Answer = answers.explain_reply({"": self}, asked, reply, parsed)[""]
         return answer
 
     def replies(self, rows: Any, **settings: Any) -> "list[Answer]":

@@ -98,7 +98,8 @@ class Answers(Shading, MethodTraits, View):
         **settings: Any,
     ) -> None:
         traits = set(self.class_trait_names(sync=True))
-        generate = {name: value for name, value in settings.items() if name not in traits}
+        arguments = {"documents": documents, "template": template, "tools": tools, "seed": seed, "unit": unit}
+        arguments |= {"number": number} | {name: value for name, value in settings.items() if name not in traits}
         finished = isinstance(source, Answer)
         if finished != (asked is None):
             message = "Pass an Answer alone, or an Explainer or a Subject with what is asked."
@@ -106,11 +107,7 @@ class Answers(Shading, MethodTraits, View):
         if not isinstance(documents, Iterable):
             message = f"documents must be a list of texts, not {documents!r:.60}."
             raise InputError(message, argument="documents", value=documents)
-        self._asked = (
-            Asked.from_answer(source)
-            if finished
-            else Asked(asked, reply, documents, template, tools, seed, unit, number, generate)
-        )
+        self._asked = Asked.from_answer(source) if finished else Asked(asked, reply, arguments)
         self._first: Answer | None = source if finished else None
         self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
@@ -128,7 +125,7 @@ class Answers(Shading, MethodTraits, View):
         return explainer if self._own_method is None else Explainer(explainer.subject, self._own_method)
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
-        return parts.method_traits_of(explainer) | {"_choices": reply_choices(explainer, self._asked.unit)}
+        return parts.method_traits_of(explainer) | {"_choices": reply_choices(explainer, self._asked.settings["unit"])}
 
     def from_result(self, result: Answer) -> dict[str, Any]:
         if result.running is None:

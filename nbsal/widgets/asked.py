@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,43 +23,36 @@ ELSEWHERE = ("alti", "mask-lrp")  # they read encoders, or need a mask
 
 @dataclass(frozen=True)
 class Asked:
-    """The arguments of `nbsal.answer`, apart from the method."""
+    """What is asked, the reply if it is known, and the other arguments of `nbsal.answer` but for the method."""
 
     asked: Any
-    reply: Any = None
-    documents: Any = ()
-    template: str | None = None
-    tools: Any = None
-    seed: int | None = None
-    unit: Any = "sentence"
-    number: str | None = None
-    generate: dict[str, Any] = field(default_factory=dict)
+    reply: Any
+    settings: dict[str, Any]
 
     @classmethod
     def from_answer(cls, answer: Answer) -> "Asked":
         """What was asked for an answer, as far as the answer knows."""
         provenance = answer.provenance
-        generate = {**provenance.get("generate", {}), **provenance.get("template settings", {})}
+        writing = {**provenance.get("generate", {}), **provenance.get("template settings", {})}
         unit = provenance.get("unit", "sentence")
         unit = [part.span for part in answer.units] if unit == "spans" else unit
         asked, documents = _request(answer.reading.prompt.sources)
-        return cls(asked, None, documents, None, None, provenance.get("seed"), unit, None, generate)
+        return cls(asked, None, {"documents": documents, "seed": provenance.get("seed"), "unit": unit} | writing)
 
     def arguments(self) -> dict[str, Any]:
         """As `Explainer.reply` takes them."""
-        names = ("asked", "reply", "documents", "template", "tools", "seed", "unit", "number")
-        return {name: getattr(self, name) for name in names} | self.generate | {"check": False}
+        return {"asked": self.asked, "reply": self.reply, **self.settings, "check": False}
 
     def sources(self) -> tuple[Source, ...]:
         """The sources, before the model reads them."""
-        documents = parse_documents(self.documents)
+        documents = parse_documents(self.settings["documents"])
         if isinstance(self.asked, str):
             return parse_prompt(self.asked, documents).sources
         return parse_messages(self.asked, documents, templated=False).sources
 
     def without(self, answer: Answer, struck: Sequence[Struck]) -> tuple["Asked", tuple[str, ...]]:
         """The request of an answer without what is struck out, for a new reply; and the names of that."""
-        _check_template(answer, self.template)
+        _check_template(answer, self.settings.get("template"))
         sources = answer.reading.prompt.sources
         names = [name.sentence for name in findings.source_names(sources)]
         whole = dict.fromkeys(entry.source for entry in struck if entry.sentence is None)
@@ -68,8 +61,9 @@ class Asked:
         without = [*(names[source] for source in whole), *(f"part of {names[source]}" for source in partly)]
         kept = [replace(source, text=texts.get(number, source.text)) for number, source in enumerate(sources)]
         asked, documents = _request([source for source in kept if source.text.strip()])
-        again = replace(self, asked=asked, documents=documents, reply=None, unit="sentence", number=None)
-        return again, tuple(dict.fromkeys(without))
+        number = answer.number if answer.number == AGREEMENT else None
+        settings = self.settings | {"documents": documents, "unit": "sentence", "number": number}
+        return Asked(asked, None, settings), tuple(dict.fromkeys(without))
 
     def write_again(
         self, subject: Subject, answer: Answer, struck: Sequence[Struck], watch: Mapping[str, Any]
@@ -78,9 +72,7 @@ class Asked:
         from nbsal.answers import answering  # imports torch
 
         request, without = self.without(answer, struck)
-        number = answer.number if answer.number == AGREEMENT else None
-        arguments = replace(request, number=number).arguments() | dict(watch)
-        reading, statistics = answering.write_reply(subject, **arguments)
+        reading, statistics = answering.write_reply(subject, **request.arguments(), **watch)
         tokens = reading.content
         logprob = float(np.sum(statistics.logprob[tokens]))
         return Rewritten(reply_text(reading), without, None if np.isnan(logprob) else logprob, len(tokens))
