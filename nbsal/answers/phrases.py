@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbsal.answers.findings import Facts, Finding, part_text
 from nbsal.answers.reading import Reading
+from nbsal.answers.reply_facts import PartFacts, ReplyFacts, part_text
 from nbsal.answers.sentences import matrix_finding
 from nbsal.support.arrays import Floats
 
@@ -25,18 +25,18 @@ class PhraseMatrix:
     finding: str
 
     @classmethod
-    def of(cls, facts: Facts) -> "PhraseMatrix":
+    def of(cls, facts: ReplyFacts) -> "PhraseMatrix":
         """The matrix of all phrases, by the facts of each."""
         rows = phrases(facts.reading)
-        findings = [facts.find(tokens) for tokens in rows]
+        parts = [facts.part(tokens) for tokens in rows]
         names = [part_text(facts.reading, tokens) for tokens in rows]
-        return cls(rows, names, np.array([finding.shares for finding in findings]), matrix_finding(findings))
+        return cls(rows, names, np.array([each.shares for each in parts]), matrix_finding(parts))
 
     @classmethod
-    def of_rival(cls, finding: Finding, token: int) -> "PhraseMatrix":
+    def of_rival(cls, facts: PartFacts, token: int) -> "PhraseMatrix":
         """The only row of a token rather than its rival."""
-        name = f"{finding.part} \N{MINUS SIGN} {finding.rival}"
-        return cls([(token,)], [name], np.array([finding.shares]), matrix_finding([finding]))
+        name = f"{facts.part} \N{MINUS SIGN} {facts.rival}"
+        return cls([(token,)], [name], np.array([facts.shares]), matrix_finding([facts]))
 
 
 def phrases(reading: Reading) -> list[tuple[int, ...]]:

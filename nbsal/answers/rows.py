@@ -12,7 +12,7 @@ from nbsal.answers.running import Running
 from nbsal.explain.explainer import Explainer
 from nbsal.methods.paths import AlongPaths
 from nbsal.methods.perturbation import Perturbation
-from nbsal.methods.relevance import RelevanceMethod
+from nbsal.methods.propagation import RelevanceMethod
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
 from nbsal.model.text.tokens import Encoded, Row

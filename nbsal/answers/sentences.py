@@ -1,66 +1,66 @@
-"""The sentences of an answer, each made of the facts of a part of the reply (`findings`)."""
+"""The sentences of an answer, each made of the facts of a part of the reply (`PartFacts`)."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from nbsal.answers.evidence import LEAST
-from nbsal.answers.findings import HALVED, Finding, SourceName
+from nbsal.answers.reply_facts import HALVED, PartFacts, SourceName
 from nbsal.render.headline import Phrase, percent, phrases
 
 NUMBERS = "No One Two Three Four Five Six Seven Eight Nine Ten".split()
 FINE = 0.095  # log-probability below which a second digit is shown
 
 
-def headline(finding: Finding) -> list[Phrase]:
+def headline(facts: PartFacts) -> list[Phrase]:
     """What a part of a reply depends on, in a sentence or two.
 
-    >>> from nbsal.answers.findings import Candidate
+    >>> from nbsal.answers.reply_facts import SourceCandidate
     >>> document, other = (SourceName(f"Document {i}", f"Doc {i}", f"document {i}") for i in (1, 2))
-    >>> candidates = (Candidate(document, True, 0.2, -14.4), Candidate(other, True, 0.8, -0.1))
-    >>> finding = Finding("Oslo", "", "Gradient", (0.2, 0.8, 0.0), candidates, -0.1, -14.5)
-    >>> "".join(text for _, text in headline(finding))
+    >>> candidates = (SourceCandidate(document, True, 0.2, -14.4), SourceCandidate(other, True, 0.8, -0.1))
+    >>> facts = PartFacts("Oslo", "", "Gradient", (0.2, 0.8, 0.0), candidates, -0.1, -14.5)
+    >>> "".join(text for _, text in headline(facts))
     '“Oslo” depends on document 1: without it log-probability −0.1 → −14.4. ▲ The scores of Gradient say document 2.'
     """
-    lead = _lead(finding)
-    if not finding.checked:
-        best = finding.proposed
+    lead = _lead(facts)
+    if not facts.checked:
+        best = facts.proposed
         highest = "none above 0" if best is None else _named(best.name)
-        start = phrases(lead, ": highest score ") if finding.part else phrases("Highest score: ")
-        return phrases(start, highest, " (not checked).", _through(finding))
-    decisive, nothing = finding.decisive, change_text(finding, finding.nothing or 0.0)
+        start = phrases(lead, ": highest score ") if facts.part else phrases("Highest score: ")
+        return phrases(start, highest, " (not checked).", _through(facts))
+    decisive, nothing = facts.decisive, change_text(facts, facts.nothing or 0.0)
     if decisive is not None:
-        verb = "depends" if finding.fall(decisive) >= HALVED else "depends a little"
-        others = "".join(f"; without {_text(c.name)} {log_text(c.without)}" for c in finding.also)
-        numbers = f"{change_text(finding, decisive.without)}{others}"
-        instead = finding.rival or decisive.instead
-        prefers = decisive.without < 0 if finding.rival else bool(instead)
+        verb = "depends" if facts.fall(decisive) >= HALVED else "depends a little"
+        others = "".join(f"; without {_text(c.name)} {log_text(c.without)}" for c in facts.also)
+        numbers = f"{change_text(facts, decisive.without)}{others}"
+        instead = facts.rival or decisive.instead
+        prefers = decisive.without < 0 if facts.rival else bool(instead)
         would = phrases("the model would write “", ("against", instead), f"” ({numbers}). ")
         reason = phrases(f" {verb} on ", _named(decisive.name), ": without it ", would if prefers else f"{numbers}. ")
-    elif finding.together:
-        alone = max((c for c in finding.candidates if c.is_document), key=finding.fall)
+    elif facts.together:
+        alone = max((c for c in facts.candidates if c.is_document), key=facts.fall)
         words = f": without all of them {nothing}, without {_text(alone.name)} alone {log_text(alone.without)}. "
         reason = phrases(" depends on ", ("for", "the documents together"), words)
-    elif finding.has_documents and not finding.rival and abs(finding.change) < LEAST:
-        moved = percent(abs(float(np.expm1(-finding.change))), 0)
+    elif facts.has_documents and not facts.rival and abs(facts.change) < LEAST:
+        moved = percent(abs(float(np.expm1(-facts.change))), 0)
         reason = phrases(f" comes from the model itself: without any document it changes by {moved}. ")
     else:
-        sources = "documents" if finding.has_documents else "sources"
+        sources = "documents" if facts.has_documents else "sources"
         reason = phrases(f" hardly depends on the {sources}: without them {nothing}. ")
-    return phrases(lead, reason, _agreement(finding), _through(finding))
+    return phrases(lead, reason, _agreement(facts), _through(facts))
 
 
-def _agreement(finding: Finding) -> str:
+def _agreement(facts: PartFacts) -> str:
     """Whether the scores say the same."""
-    if finding.agrees:
+    if facts.agrees:
         return "The scores agree."
-    says = "name no source" if finding.proposed is None else f"say {_text(finding.proposed.name)}"
-    return f"▲ The scores of {finding.method} {says}."
+    says = "name no source" if facts.proposed is None else f"say {_text(facts.proposed.name)}"
+    return f"▲ The scores of {facts.method} {says}."
 
 
-def _through(finding: Finding) -> list[Phrase]:
+def _through(facts: PartFacts) -> list[Phrase]:
     """What of the scores came through earlier words of the reply."""
-    through = finding.through
+    through = facts.through
     words = [] if through is None else [word for hop in through.hops[:1] for word in hop[:1]]
     if through is None or not words:
         return []
@@ -69,73 +69,73 @@ def _through(finding: Finding) -> list[Phrase]:
     return phrases(start, ("for", words[0].text), end)
 
 
-def carriers_text(finding: Finding) -> str:
+def carriers_text(facts: PartFacts) -> str:
     """The words through which scores came, hop by hop; blank if they were not followed, or none did.
 
     >>> from nbsal.answers.carried import Carrier, Through
     >>> through = Through(0.2, ((Carrier("Gerda", (6,), 0.15),), (Carrier("budget", (2,), 0.04),)), "document 1")
-    >>> print(carriers_text(Finding("221", "", "GAE", (), (), through=through)))
+    >>> print(carriers_text(PartFacts("221", "", "GAE", (), (), through=through)))
     Through earlier words, 20 % of the scores: “Gerda” 15 %; from there through “budget” 4 %.
     """
-    if finding.through is None or not any(finding.through.hops):
+    if facts.through is None or not any(facts.through.hops):
         return ""
-    hops = [joined([f"“{word.text}” {percent(word.share, 0)}" for word in words]) for words in finding.through.hops]
+    hops = [joined([f"“{word.text}” {percent(word.share, 0)}" for word in words]) for words in facts.through.hops]
     words = "; from there through ".join(filter(None, hops))
-    return f"Through earlier words, {percent(finding.through.share, 0)} of the scores: {words}."
+    return f"Through earlier words, {percent(facts.through.share, 0)} of the scores: {words}."
 
 
-def heading(finding: Finding) -> str:
+def heading(facts: PartFacts) -> str:
     """Which source a part needs, above the bars of all; blank where that is not checked."""
-    if not finding.checked:
+    if not facts.checked:
         return ""
-    part = f"“{finding.part}”" if finding.part else "the reply"
-    decisive = finding.decisive
+    part = f"“{facts.part}”" if facts.part else "the reply"
+    decisive = facts.decisive
     if decisive is not None:
         name = _text(decisive.name)
-        if finding.rival:
-            loses = f"loses to “{finding.rival}”" if decisive.without < 0 else f"is nearer to “{finding.rival}”"
+        if facts.rival:
+            loses = f"loses to “{facts.rival}”" if decisive.without < 0 else f"is nearer to “{facts.rival}”"
             return f"Without {name}, {part} {loses}"
-        far = "far" if finding.fall(decisive) >= HALVED else "a little"
+        far = "far" if facts.fall(decisive) >= HALVED else "a little"
         return f"Without {name}, {part} is {far} less likely"
-    if finding.together:
+    if facts.together:
         return f"No single document is needed for {part}, but one of them is"
     return f"No source is needed for {part}"
 
 
-def matrix_finding(findings: Sequence[Finding]) -> str:
+def matrix_finding(parts: Sequence[PartFacts]) -> str:
     """What most phrases depend on, and whether the scores agree; of a token rather than its rival, what that does.
 
-    >>> from nbsal.answers.findings import Candidate
-    >>> prompt = Candidate(SourceName("Prompt", "Prompt", "the prompt"), False, 0.7, -9.0)
-    >>> matrix_finding([Finding("", "", "GAE", (0.7, 0.3), (prompt,), -0.1, -9.0)] * 2)
+    >>> from nbsal.answers.reply_facts import SourceCandidate
+    >>> prompt = SourceCandidate(SourceName("Prompt", "Prompt", "the prompt"), False, 0.7, -9.0)
+    >>> matrix_finding([PartFacts("", "", "GAE", (0.7, 0.3), (prompt,), -0.1, -9.0)] * 2)
     'Two of two phrases depend on the prompt; the scores agree'
     """
-    if len(findings) == 1 and findings[0].rival:
-        pair = f"“{findings[0].part}” rather than “{findings[0].rival}”"
-        agreement = "the scores agree" if findings[0].agrees else "▲ the scores say otherwise"
-        return f"{pair} depends on {_most(findings[0])}; {agreement}" if findings[0].decisive else f"Scores of {pair}"
-    checked = any(finding.checked for finding in findings)
-    names = [_most(finding) for finding in findings]
+    if len(parts) == 1 and parts[0].rival:
+        pair = f"“{parts[0].part}” rather than “{parts[0].rival}”"
+        agreement = "the scores agree" if parts[0].agrees else "▲ the scores say otherwise"
+        return f"{pair} depends on {_most(parts[0])}; {agreement}" if parts[0].decisive else f"Scores of {pair}"
+    checked = any(part.checked for part in parts)
+    names = [_most(facts) for facts in parts]
     known = [name for name in names if name]
-    noun = "phrase" if len(findings) == 1 else "phrases"
+    noun = "phrase" if len(parts) == 1 else "phrases"
     if not known:
         return "No phrase depends on a source" if checked else "No phrase has a source with a positive score"
     name, *others = sorted(dict.fromkeys(known), key=lambda name: -known.count(name))
     count = known.count(name)
-    start = f"{_number(count).capitalize()} of {_number(len(findings)).lower()} {noun}"
+    start = f"{_number(count).capitalize()} of {_number(len(parts)).lower()} {noun}"
     second = f", {_number(known.count(others[0])).lower()} on {others[0]}" if others else ""
     if not checked:
         return f"{start} {'has its' if count == 1 else 'have their'} highest score for {name} (not checked)"
-    wrong = sum(bool(own) and not finding.agrees for finding, own in zip(findings, names, strict=True))
+    wrong = sum(bool(own) and not facts.agrees for facts, own in zip(parts, names, strict=True))
     agreement = f"▲ the scores say otherwise in {_number(wrong).lower()}" if wrong else "the scores agree"
     return f"{start} {'depends' if count == 1 else 'depend'} on {name}{second}; {agreement}"
 
 
-def _most(finding: Finding) -> str:
+def _most(facts: PartFacts) -> str:
     """What a phrase depends on; unchecked, what its scores name."""
-    if finding.checked and finding.together:
+    if facts.checked and facts.together:
         return "the documents together"
-    candidate = finding.decisive if finding.checked else finding.proposed
+    candidate = facts.decisive if facts.checked else facts.proposed
     return "" if candidate is None else _text(candidate.name)
 
 
@@ -170,9 +170,9 @@ def log_text(value: float) -> str:
     return f"{rounded:.{_digits(rounded)}f}".replace("-", "\N{MINUS SIGN}")
 
 
-def change_text(finding: Finding, after: float) -> str:
+def change_text(facts: PartFacts, after: float) -> str:
     """What is left of a part, in words: its log-probability before and after."""
-    return f"{_measure(finding)} {log_text(finding.before or 0.0)} → {log_text(after)}"
+    return f"{_measure(facts)} {log_text(facts.before or 0.0)} → {log_text(after)}"
 
 
 def rounded_log(value: float) -> float:
@@ -184,15 +184,15 @@ def _digits(value: float) -> int:
     return 2 if abs(value) < FINE else 1
 
 
-def _measure(finding: Finding) -> str:
-    return "log-odds" if finding.rival else "log-probability"
+def _measure(facts: PartFacts) -> str:
+    return "log-odds" if facts.rival else "log-probability"
 
 
-def _lead(finding: Finding) -> list[Phrase]:
-    if not finding.part:
+def _lead(facts: PartFacts) -> list[Phrase]:
+    if not facts.part:
         return [("class", "The reply")]
-    rival = phrases(" rather than “", ("against", finding.rival), "”") if finding.rival else []
-    return phrases("“", ("class", finding.part), "”", rival)
+    rival = phrases(" rather than “", ("against", facts.rival), "”") if facts.rival else []
+    return phrases("“", ("class", facts.part), "”", rival)
 
 
 def _named(name: SourceName) -> list[Phrase]:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from nbsal.explain import checking
+from nbsal.explain.decision_facts import DECIDED, budget
 from nbsal.explain.explanation import versions
-from nbsal.explain.finding import DECIDED, budget
 from nbsal.explain.many import explain_batch, explain_many, plan_batch, windows_of
 from nbsal.explain.saliency import LayerSaliency, Saliencies, Saliency
 from nbsal.explain.windows import target_jobs

@@ -11,7 +11,7 @@ from matplotlib.patches import ConnectionPatch
 from torch import Tensor
 
 from nbsal.figures import style
-from nbsal.methods.relevance import MaskLRP
+from nbsal.methods.propagation import MaskLRP
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
 from nbsal.passes import trace

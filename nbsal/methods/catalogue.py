@@ -16,7 +16,7 @@ from nbsal.methods import (
     paths,
     perturbation,
     plugins,
-    relevance,
+    propagation,
     shapley,
     surrogates,
 )
@@ -30,7 +30,7 @@ from nbsal.support.validation import checked, is_iterable
 
 # Importing a family registers its methods.
 FAMILIES = (
-    gradient, paths, decoding, attention, alti, ifr, decompx, relevance, perturbation, shapley, surrogates, published,
+    gradient, paths, decoding, attention, alti, ifr, decompx, propagation, perturbation, shapley, surrogates, published,
     allennlp, thermostat,
 )  # fmt: skip
 

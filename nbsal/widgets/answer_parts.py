@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.answers import findings, sentences
+from nbsal.answers import reply_facts, sentences
 from nbsal.answers.answer import Answer
 from nbsal.answers.evidence import Evidence, Place, hides, measure
-from nbsal.answers.findings import Finding
 from nbsal.answers.hops import Count
 from nbsal.answers.judgement import Judgement
 from nbsal.answers.lazy import Hiding, prompts
 from nbsal.answers.page import AnswerPicture
 from nbsal.answers.phrases import PhraseMatrix, phrases
 from nbsal.answers.reading import Reading, Unit
+from nbsal.answers.reply_facts import PartFacts
 from nbsal.answers.sources import Source
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
@@ -87,12 +87,12 @@ class AnswerResult:
     rewritten: Rewritten | None = None
 
     @property
-    def contrast(self) -> Finding | None:
+    def contrast(self) -> PartFacts | None:
         """The facts of a token rather than its rival."""
         if self.span is None or not self.span.rival:
             return None
-        own = self.answer.facts.find(self.span.tokens, self.span.scores)
-        return findings.against(own, self.span.rival, self.span.other)
+        own = self.answer.facts.part(self.span.tokens, self.span.scores)
+        return reply_facts.against(own, self.span.rival, self.span.other)
 
 
 def followed(answer: Answer, hops: Count) -> Answer:
@@ -133,7 +133,7 @@ def sources_trait(sources: Sequence[Source], answer: Answer | None = None) -> li
             "sentences": starts.get(number, []),
             "headline": headlines.get(number, []),
         }
-        for number, (source, name) in enumerate(zip(sources, findings.source_names(sources), strict=True))
+        for number, (source, name) in enumerate(zip(sources, reply_facts.source_names(sources), strict=True))
     ]
 
 
@@ -183,11 +183,11 @@ def reply_span(reading: Reading) -> tuple[int, int]:
 def source_headlines(answer: Answer) -> dict[int, Any]:
     """Which word of the reply falls most without each source."""
     reading, evidence = answer.reading, answer.evidence
-    names = findings.source_names(reading.prompt.sources)
+    names = reply_facts.source_names(reading.prompt.sources)
     if evidence is None:
         return {number: sentences.source_sentence(name, [], None) for number, name in enumerate(names)}
     words = [list(unit.tokens) for unit in reading.reply_units("word") if unit.text[:1].isalnum()]
-    texts = [findings.part_text(reading, word) for word in words]
+    texts = [reply_facts.part_text(reading, word) for word in words]
     return {
         source: sentences.source_sentence(
             names[source], texts, [(float(evidence.logprob[word].sum()), float(row[word].sum())) for word in words]
@@ -232,22 +232,22 @@ def part_trait(result: AnswerResult, tokens: Sequence[int], scores: Floats | Non
 
     The numbers are those with all sources, without what is struck out (or None) and without each source, as shown.
     """
-    evidence, finding = result.answer.evidence, result.answer.facts.find(tokens, scores)
+    evidence, facts = result.answer.evidence, result.answer.facts.part(tokens, scores)
     rows = [] if evidence is None else [evidence.logprob, result.struck, *evidence.by_source.values()]
     at = result.answer.facts.measured(tokens)
     return {
         "tokens": list(tokens),
-        "headline": sentences.headline(finding),
-        "heading": sentences.heading(finding),
+        "headline": sentences.headline(facts),
+        "heading": sentences.heading(facts),
         "logs": [None if row is None else sentences.rounded_log(float(row[at].sum())) for row in rows],
-        "through": through_trait(finding),
+        "through": through_trait(facts),
         "at": result.answer.facts.rival_place(tokens),
     }
 
 
-def through_trait(finding: Finding) -> dict[str, Any]:
+def through_trait(facts: PartFacts) -> dict[str, Any]:
     """What came through earlier words of the reply: the share of the scores, and by hop the words that carried it."""
-    through = finding.through
+    through = facts.through
     if through is None:
         return {}
     hops = [[[list(word.tokens), word.text, round(word.share, 4)] for word in hop] for hop in through.hops if hop]

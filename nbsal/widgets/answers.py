@@ -10,11 +10,11 @@ import traitlets
 
 from nbsal.answers.answer import Answer
 from nbsal.answers.evidence import Evidence, measure, passes
-from nbsal.answers.findings import part_text
 from nbsal.answers.hops import check_hops
 from nbsal.answers.judgement import Judgement
 from nbsal.answers.lazy import Hiding
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
+from nbsal.answers.reply_facts import part_text
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Subject, default
 from nbsal.support.arrays import Floats
@@ -28,7 +28,7 @@ from nbsal.widgets.asked import Asked, reply_choices
 from nbsal.widgets.base import NO_SOURCE, View
 from nbsal.widgets.choices import MethodTraits
 from nbsal.widgets.explainer_view import Shading, with_settings
-from nbsal.widgets.export import asset
+from nbsal.widgets.html_export import asset
 from nbsal.widgets.last_value import LastValue
 
 LEVELS = ("token", "word", "sentence", "document")

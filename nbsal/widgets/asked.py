@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.answers import findings
+from nbsal.answers import reply_facts
 from nbsal.answers.answer import Answer
 from nbsal.answers.sources import PLACEHOLDER, Source, parse_documents, parse_messages, parse_prompt
 from nbsal.explain.lazy import Explainer
@@ -54,7 +54,7 @@ class Asked:
         """The request of an answer without what is struck out, for a new reply; and the names of that."""
         _check_template(answer, self.settings.get("template"))
         sources = answer.reading.prompt.sources
-        names = [name.sentence for name in findings.source_names(sources)]
+        names = [name.sentence for name in reply_facts.source_names(sources)]
         whole = dict.fromkeys(entry.source for entry in struck if entry.sentence is None)
         partly = dict.fromkeys(entry.source for entry in struck if entry.source not in whole)
         texts = dict.fromkeys(whole, "") | {source: _without_sentences(answer, source, struck) for source in partly}

@@ -18,7 +18,7 @@ from nbsal.widgets import audit_parts as parts
 from nbsal.widgets import jobs
 from nbsal.widgets.audit_parts import Hidden, ShownAudit
 from nbsal.widgets.base import View
-from nbsal.widgets.export import asset
+from nbsal.widgets.html_export import asset
 from nbsal.widgets.last_value import LastValue
 
 EXAMPLES, ROWS = 4, 8  # texts, and rows of each table, of static HTML

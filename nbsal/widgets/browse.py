@@ -19,7 +19,7 @@ from nbsal.support.validation import Text, check_one_per_text, checked
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.corpus_view import CorpusView, excerpt_html, list_texts
 from nbsal.widgets.explainer_view import Shading
-from nbsal.widgets.export import asset
+from nbsal.widgets.html_export import asset
 from nbsal.widgets.table_columns import Columns
 from nbsal.widgets.text_table import COLUMNS, PAGE, Entry, Filters, TablePage, make_page
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import traitlets
 
+from nbsal.explain.decision_facts import PASSES, budget
 from nbsal.explain.explanation import Explanation
-from nbsal.explain.finding import PASSES, budget
 from nbsal.explain.lazy import Explainer, checking
 from nbsal.explain.sentence import Statement
 from nbsal.methods.lazy import MaskedModel

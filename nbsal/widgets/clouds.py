@@ -17,7 +17,7 @@ from nbsal.support.lazy import Figure, pandas
 from nbsal.support.validation import Text, checked, plural
 from nbsal.widgets import jobs
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
-from nbsal.widgets.export import asset
+from nbsal.widgets.html_export import asset
 from nbsal.widgets.last_value import LastValue
 from nbsal.widgets.word_clouds import (
     MAX_TEXTS,

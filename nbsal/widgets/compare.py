@@ -31,7 +31,7 @@ from nbsal.widgets.explainer_view import (
     result_traits,
     with_settings,
 )
-from nbsal.widgets.export import asset
+from nbsal.widgets.html_export import asset
 
 LEVELS = ("word", "token")
 SCALES = {"own": "100 % = each one's strongest word", "shared": "100 % = the strongest word of both"}

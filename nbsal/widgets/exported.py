@@ -11,7 +11,7 @@ from nbsal.render import html
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked
-from nbsal.widgets import export, live_page, snapshot
+from nbsal.widgets import html_export, live_page, snapshot
 from nbsal.widgets.page_messages import CheckedWidget
 from nbsal.widgets.snapshot import Snapshots
 
@@ -67,7 +67,7 @@ class ExportedWidget(CheckedWidget):
         self._require_result()
         frame = self.shown_frame()
         if escape_formulas:
-            frame = frame.map(export.escape_formula).rename(columns=export.escape_formula)
+            frame = frame.map(html_export.escape_formula).rename(columns=html_export.escape_formula)
         return frame.to_csv(index=False)
 
     def to_html(self, path: str | Path | None = None, interactive: bool = False, live: bool = False) -> str:
@@ -81,9 +81,9 @@ class ExportedWidget(CheckedWidget):
         self._require_result()
         if live:
             place = Path("page.html" if path is None else path)
-            page = export.live(self, self._page_title(), live_page.describe(self, place.parent, place.name))
+            page = html_export.live(self, self._page_title(), live_page.describe(self, place.parent, place.name))
         elif interactive:
-            page = export.interactive(self, self._page_title())
+            page = html_export.interactive(self, self._page_title())
         else:
             page = html.page_html(self._page_title(), html.snapshot_html(self.render_html(), in_cell=False))
         if path is not None:
@@ -95,7 +95,7 @@ class ExportedWidget(CheckedWidget):
         self._require_result()
         return self.render_png()
 
-    def freeze(self, interactive: bool = False) -> export.Frozen:
+    def freeze(self, interactive: bool = False) -> html_export.Frozen:
         """A snapshot of the last requested result as the output of a cell; it stays in the notebook file.
 
         It is visible wherever the notebook is; with `interactive` the page works too if the notebook is trusted.
@@ -103,9 +103,9 @@ class ExportedWidget(CheckedWidget):
         self._require_result(latest=True)
         content = html.snapshot_html(self.render_html())
         if interactive:
-            page = export.interactive(self, self._page_title(), in_cell=True)
-            content = snapshot.with_page(content, export.iframe(page))
-        return export.Frozen(content, repr(self))
+            page = html_export.interactive(self, self._page_title(), in_cell=True)
+            content = snapshot.with_page(content, html_export.iframe(page))
+        return html_export.Frozen(content, repr(self))
 
     def handle_save(self, kind: str) -> dict[str, str]:
         """Answer a page that wants to download an export."""

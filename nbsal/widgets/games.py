@@ -22,7 +22,6 @@ from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Axes, Figure, pandas
 from nbsal.widgets.cached_view import CachedView, Part, PartJob
-from nbsal.widgets.export import asset
 from nbsal.widgets.game_words import (
     curve_name,
     finding,
@@ -33,6 +32,7 @@ from nbsal.widgets.game_words import (
     step_phrases,
 )
 from nbsal.widgets.highlight import scored_text, text_html
+from nbsal.widgets.html_export import asset
 from nbsal.widgets.last_value import LastValue
 from nbsal.widgets.token_games import (
     MAX_STEPS,

@@ -17,7 +17,6 @@ from nbsal.support.validation import checked
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import CachedView, TextResult
 from nbsal.widgets.choices import offered_methods, view_choices
-from nbsal.widgets.export import asset
 from nbsal.widgets.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
 from nbsal.widgets.head_parts import (
     MAX_WORDS,
@@ -32,6 +31,7 @@ from nbsal.widgets.head_parts import (
     masks_heads,
 )
 from nbsal.widgets.highlight import scored_text
+from nbsal.widgets.html_export import asset
 
 SYNT, POS = 0.1, 0.8  # default thresholds of a study's mask
 CELL = 0.3  # inches of a head in a picture

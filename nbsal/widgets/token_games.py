@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation.results import GAMES
+from nbsal.explain.decision_facts import TOO_LONG
 from nbsal.explain.explanation import Floats
-from nbsal.explain.finding import TOO_LONG
 from nbsal.explain.saliency import Saliency
 from nbsal.methods.lazy import MaskedModel, targets, trace
 from nbsal.model.target import Target

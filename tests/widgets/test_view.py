@@ -14,7 +14,7 @@ from nbsal.methods import catalogue
 from nbsal.methods.base import Method
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.widgets import Highlight, View, snapshot
-from nbsal.widgets.export import literal
+from nbsal.widgets.html_export import literal
 from tests.cases import cases
 from tests.raising import refuses
 

@@ -145,6 +145,47 @@ class Check:
         return self.effect(outcome) > 0 and self.moves(outcome)
 
 
+@dataclass(frozen=True)
+class HeadsOff:
+    """The decision with `off` of `total` attention heads switched off; probabilities as in `DecisionFacts`."""
+
+    off: int
+    total: int
+    prediction: str
+    probability: float | None = None
+    target_probability: float | None = None
+
+
+@dataclass(frozen=True)
+class DecisionFacts:
+    """The facts of a result: the decision, the scores of its words (text, score, part), and what hiding words does.
+
+    Probabilities are None where there are none. `contrary` says that something else than the prediction is explained;
+    `about_target` is False for methods whose scores do not depend on the target; `parts` is 2 for a pair; `special` is
+    the share of the score on special tokens; `place` says of which words a tagger decides, and `also` has the other
+    labels that a text has, with their probabilities.
+    """
+
+    prediction: str
+    target: str
+    probability: float | None = None
+    target_probability: float | None = None
+    contrary: bool = False
+    words: Sequence[tuple[str, float, int]] = ()
+    about_target: bool = True
+    parts: int = 1
+    special: float = 0.0
+    heads_off: HeadsOff | None = None
+    check: Check | None = None
+    place: str = ""
+    also: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The class whose probability is measured."""
+        return self.target if self.contrary else self.prediction
+
+
 def budget(passes: Any) -> int:
     """The number of forward passes that a check may take; True stands for the usual number."""
     if passes is True:

@@ -31,7 +31,7 @@ class SourceName:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class SourceCandidate:
     """A source, or a sentence of it: the sum of its scores, and what is left of a part of the reply without it."""
 
     name: SourceName
@@ -42,7 +42,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Finding:
+class PartFacts:
     """The facts of a part of the reply (all of it if `part` is blank), or of its token rather than a rival.
 
     `shares` are those of the scores of each source and, last, of the reply so far. `before` is the log-probability with
@@ -53,12 +53,12 @@ class Finding:
     rival: str
     method: str
     shares: tuple[float, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[SourceCandidate, ...]
     before: float | None = None
     nothing: float | None = None
     through: Through | None = None  # if the scores were followed through the reply
 
-    def fall(self, candidate: Candidate) -> float:
+    def fall(self, candidate: SourceCandidate) -> float:
         """By how much the log-probability falls without a candidate."""
         return (self.before or 0.0) - candidate.without
 
@@ -78,13 +78,13 @@ class Finding:
         return 0.0 if self.before is None or self.nothing is None else self.before - self.nothing
 
     @property
-    def proposed(self) -> Candidate | None:
+    def proposed(self) -> SourceCandidate | None:
         """The candidate with the largest score above 0."""
         best = max(self.candidates, key=lambda candidate: candidate.score, default=None)
         return best if best is not None and best.score > 0 else None
 
     @property
-    def costliest(self) -> Candidate:
+    def costliest(self) -> SourceCandidate:
         """The candidate without which the part falls most."""
         return max(self.candidates, key=self.fall)
 
@@ -96,7 +96,7 @@ class Finding:
         return joint and max(documents) < NEAR * self.change
 
     @property
-    def decisive(self) -> Candidate | None:
+    def decisive(self) -> SourceCandidate | None:
         """What the part depends on: the document with a fall near the largest one, else what has the largest."""
         most = self.fall(self.costliest) if self.checked else 0.0
         if most < LEAST or self.together:
@@ -105,7 +105,7 @@ class Finding:
         return max(documents, key=self.fall, default=self.costliest)
 
     @property
-    def also(self) -> list[Candidate]:
+    def also(self) -> list[SourceCandidate]:
         """Further candidates without which the part falls nearly as much."""
         decisive = self.decisive
         if decisive is None:
@@ -124,7 +124,7 @@ class Finding:
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class ReplyFacts:
     """The facts of every part of a reply: scores, [reply token, token of prompt and reply], and what was measured."""
 
     reading: Reading
@@ -133,7 +133,7 @@ class Facts:
     method: str
     carried: Carried | None = None  # if the scores were followed through the reply
 
-    def find(self, tokens: Sequence[int] = (), scores: Floats | None = None) -> Finding:
+    def part(self, tokens: Sequence[int] = (), scores: Floats | None = None) -> PartFacts:
         """The facts of some tokens (none: all text); `scores` are theirs, if they are not the sum of their rows."""
         content = self.reading.content
         at = list(tokens) or content
@@ -147,7 +147,7 @@ class Facts:
         sums = (members @ scores).tolist()
         if self.evidence is None:
             proposed = tuple(replace(each, score=score) for each, score in zip(named, sums, strict=True))
-            return Finding(part, "", self.method, shared, proposed, through=through)
+            return PartFacts(part, "", self.method, shared, proposed, through=through)
         without = self.evidence.without[rows][:, at].sum(1).tolist()
         first = [_NUMBER.sub("", self.evidence.instead[row][at[0]]).strip() for row in rows]
         instead = [token if token[:1].isalnum() else "" for token in first]
@@ -156,7 +156,7 @@ class Facts:
             for each, score, left, token in zip(named, sums, without, instead, strict=True)
         )
         before, nothing = (float(row[at].sum()) for row in (self.evidence.logprob, self.evidence.nothing))
-        return Finding(part, "", self.method, shared, measured, before, nothing, through)
+        return PartFacts(part, "", self.method, shared, measured, before, nothing, through)
 
     def measured(self, tokens: Sequence[int]) -> list[int]:
         """Some tokens without punctuation at their end, which has no part in their name."""
@@ -183,7 +183,7 @@ class Facts:
         return [] if self.evidence is None else carriers(self.evidence, spaced_words(self.reading))
 
     @cached_property
-    def _candidates(self) -> tuple[list[int], list[Candidate], Floats]:
+    def _candidates(self) -> tuple[list[int], list[SourceCandidate], Floats]:
         """What a sentence can name: its row in the evidence, and its tokens as 1 in [candidate, token]."""
         names, sources = source_names(self.reading.prompt.sources), self.reading.prompt.sources
         units = self.reading.units("sentence")
@@ -196,22 +196,22 @@ class Facts:
             source, sentence = places[row]
             chosen = [unit for unit, inside in zip(units, hides(units, places[row]), strict=True) if inside]
             name = names[source] if sentence is None else replace(names[source], quote=_quote(chosen[0].text))
-            named.append(Candidate(name, sources[source].kind == "document", 0.0))
+            named.append(SourceCandidate(name, sources[source].kind == "document", 0.0))
             members[i, [token for unit in chosen for token in unit.tokens]] = 1.0
         return rows, named, members
 
 
-def against(finding: Finding, rival: str, other: Evidence | None) -> Finding:
+def against(facts: PartFacts, rival: str, other: Evidence | None) -> PartFacts:
     """The facts of a token rather than a rival; `other` is measured with the rival at the end of the reply."""
-    if other is None or finding.before is None or finding.nothing is None:
-        return replace(finding, rival=rival, before=None, nothing=None)
+    if other is None or facts.before is None or facts.nothing is None:
+        return replace(facts, rival=rival, before=None, nothing=None)
     rows = [other.without[row, -1] for row in other.candidates]
     candidates = tuple(
         replace(candidate, without=candidate.without - float(row))
-        for candidate, row in zip(finding.candidates, rows, strict=True)
+        for candidate, row in zip(facts.candidates, rows, strict=True)
     )
-    before, nothing = finding.before - float(other.logprob[-1]), finding.nothing - float(other.nothing[-1])
-    return replace(finding, rival=rival, candidates=candidates, before=before, nothing=nothing)
+    before, nothing = facts.before - float(other.logprob[-1]), facts.nothing - float(other.nothing[-1])
+    return replace(facts, rival=rival, candidates=candidates, before=before, nothing=nothing)
 
 
 def _quote(text: str) -> str:
