@@ -98,8 +98,7 @@ class _AlongPaths:
                 changes = change + changes if len(changes) else change
         self.changes = changes.tolist()
         scores = total if method.linear else method.aggregate(method.from_sum(total))
-        result: Floats = scores.detach().double().cpu().numpy()
-        return result
+        return scores.detach().double().cpu().numpy()
 
     def _add_gradients(self, method: AlongPaths, path: Path, point: Point, total: Tensor, meter: Meter) -> None:
         """Add the gradients of all targets at a point, from one forward pass."""

@@ -140,8 +140,7 @@ class Corpus(Stored, Sequence[Saliency]):
 
     @cached_property
     def _vocabulary(self) -> list[str]:
-        names: list[str] = json.loads(self._read_file(VOCABULARY, self.plan.vocabulary))
-        return names
+        return json.loads(self._read_file(VOCABULARY, self.plan.vocabulary))
 
     def _explained_table(self, shard: Shard, columns: Sequence[str]) -> Any:
         """Some columns of the explained texts of a shard."""

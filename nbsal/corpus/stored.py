@@ -103,8 +103,7 @@ class Stored:
         self._require_shards()
         with ThreadPoolExecutor() as pool:
             tables = list(pool.map(lambda shard: self._read_columns(shard, columns), self.shards))
-        frame: pandas.DataFrame = pyarrow.concat_tables(tables).to_pandas()
-        return frame
+        return pyarrow.concat_tables(tables).to_pandas()
 
     def failures(self) -> "pandas.DataFrame":
         """The texts that could not be explained, with their errors."""

@@ -148,5 +148,4 @@ def _draw_heads(ax: Axes, flow: Flow) -> None:
 
 def _token_sums(hidden: Tensor) -> Floats:
     """Sum [batch, position, width] over the width, for the first text."""
-    sums: Floats = hidden[0].sum(-1).double().cpu().numpy()
-    return sums
+    return hidden[0].sum(-1).double().cpu().numpy()

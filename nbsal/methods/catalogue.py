@@ -137,8 +137,7 @@ def as_method(method: Any, **options: Any) -> Method:
     GradCAM(layer=2)
     """
     if isinstance(method, str):
-        created: Method = create(method, **options)
-        return created
+        return create(method, **options)
     if not isinstance(method, Method):
         message = f"method must be a catalogue name or an instance such as nbsal.GradCAM(), not {method!r:.60}."
         raise InputError(message, argument="method", value=method)

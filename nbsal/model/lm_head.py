@@ -91,8 +91,7 @@ class LMHead:
     @torch.no_grad()
     def features(self, hidden: Tensor) -> Tensor:
         """The input of the last linear layer, for hidden states [rows, width]."""
-        features: Tensor = self.transform(hidden)
-        return features
+        return self.transform(hidden)
 
     @torch.no_grad()
     def logits(self, features: Tensor, columns: Tensor) -> Tensor:

@@ -156,8 +156,7 @@ class Trace:
         if key not in self.cache:
             with torch.inference_mode(False):
                 self.cache[key] = compute()
-        result: T = self.cache[key]
-        return result
+        return self.cache[key]
 
     @property
     def relevance(self) -> dict[int, Tensor]:

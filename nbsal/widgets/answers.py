@@ -276,7 +276,7 @@ class Answers(Shading, MethodTraits, View):
     def to_frame(self) -> "pandas.DataFrame":
         """The matrix on display: a row for each word of the reply, with the scores of the sources."""
         self._require_result()
-        return self.result.matrix("word", "document").rename_axis("reply").reset_index()  # type: ignore[no-any-return]
+        return self.result.matrix("word", "document").rename_axis("reply").reset_index()
 
     def selected(self) -> "pandas.DataFrame":
         """The selected tokens of the reply, one row each."""
@@ -322,8 +322,7 @@ class Answers(Shading, MethodTraits, View):
             if self._first is None:
                 self.show_partial(job, Draft(self._asked.sources()))
                 arguments = self._asked.arguments()
-                written: Answer = explainer.reply(**arguments, **self._watched(job))
-                return written
+                return explainer.reply(**arguments, **self._watched(job))
             if explainer is self.explainer and self.plain_result is not None and self.subject.version == self._version:
                 return self._first
             from nbsal.answers import answering  # imports torch
@@ -361,7 +360,7 @@ class Answers(Shading, MethodTraits, View):
                 return None
             return parts.span_scores(answer, tokens or answer.reading.content)
 
-        return self._spans.get([answer, rival, at, tokens], explain)  # type: ignore[no-any-return]
+        return self._spans.get([answer, rival, at, tokens], explain)
 
     def _sentences(self, answer: Answer) -> Hiding:
         """What leaves out sentences of the sources."""

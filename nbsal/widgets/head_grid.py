@@ -66,8 +66,7 @@ class HeadGrid:
     @property
     def named(self) -> Heads:
         """The heads that follow syntax or a position."""
-        named: Heads = self.roles.syntactic | self.roles.positional
-        return named
+        return self.roles.syntactic | self.roles.positional
 
     @cached_property
     def cells(self) -> list[list[HeadCell]]:

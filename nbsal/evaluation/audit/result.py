@@ -137,8 +137,7 @@ class Audit:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Load what `save` wrote."""
-        audit: Self = file.load(cls, path)
-        return audit
+        return file.load(cls, path)
 
     def word(self, text: int, place: int) -> str:
         """A word of a text by its number."""
