@@ -216,8 +216,12 @@ class Hiding:
             self._reuses = prefixes.can_reuse(self.subject) and prefixes.run_after_text(
                 self.subject, self.reading.row, whole, shared, run_batch, self._run, _continues, TOKENS, self._largest
             )
+
+        def is_full(batch: list[_Job], job: _Job) -> bool:
+            return (len(batch) + 1) * job.size > TOKENS or len(batch) == self._largest
+
         jobs = sorted((job for job in jobs if job.key not in self._results), key=lambda job: job.size)
-        for batch in batching.fill_batches(jobs, self._is_full):
+        for batch in batching.fill_batches(jobs, is_full):
             run_batch(batch, self._run)
 
     def _run_batch(self, batch: Sequence[_Job], run: Callable[[Sequence[_Input]], list[Floats]], meter: Meter) -> None:
@@ -232,9 +236,6 @@ class Hiding:
         self._results |= {job.key: numbers for job, numbers in zip(batch, results, strict=True)}
         self.forwards += len(batch)
         meter.step(len(batch))
-
-    def _is_full(self, batch: list[_Job], job: _Job) -> bool:
-        return (len(batch) + 1) * job.size > TOKENS or len(batch) == self._largest
 
     @property
     def _largest(self) -> int:
@@ -314,7 +315,9 @@ class Hiding:
         if positions:
             arguments["position_ids"] = padded(positions, 0)
         if self.reading.prompt.source_size:
-            arguments |= _decoder_inputs(self.subject, self.reading, len(batch))
+            ids = torch.tensor(self.reading.row.ids[self.reading.prompt.source_size :], device=device)
+            ids = ids.expand(len(batch), -1)
+            arguments |= {"decoder_input_ids": ids, "decoder_attention_mask": torch.ones_like(ids)}
         if cache is not None:
             arguments = cache.put_before(arguments, start)
         return logits_at(self.subject, arguments, np.stack([inputs.reads for inputs in batch]))
@@ -370,9 +373,3 @@ def _spans_by_source(prompt: Prompt, units: Sequence[Unit]) -> dict[int, list[Sp
         for number in {prompt.owners[token] for token in unit.tokens} - {unit.source}:
             spans.setdefault(number, []).append((0, len(prompt.sources[number].text)))
     return spans
-
-
-def _decoder_inputs(subject: Subject, reading: Reading, count: int) -> dict[str, torch.Tensor]:
-    """What a decoder reads beside each of some sources: its first tokens and the reply."""
-    ids = torch.tensor(reading.row.ids[reading.prompt.source_size :], device=subject.device).expand(count, -1)
-    return {"decoder_input_ids": ids, "decoder_attention_mask": torch.ones_like(ids)}

@@ -94,7 +94,7 @@ class AnswerPicture:
 def answer_html(picture: AnswerPicture) -> str:
     """An answer as HTML without scripts."""
     sources = picture.cards()
-    largest = html.largest_score([words for *_, words in sources])
+    largest, carriers = html.largest_score([words for *_, words in sources]), sentences.carriers_text(picture.facts)
     cards = "".join(
         f'<div style="{CARD}"><div style="font-size:85%"><b>{html.escape(title)}</b> · {html.escape(share)}</div>'
         f"{html.text_html([words], largest)}</div>"
@@ -103,7 +103,7 @@ def answer_html(picture: AnswerPicture) -> str:
     body = [
         html.headline_html(picture.headline),
         f'<p dir="auto" style="{REPLY}">{_reply_html(picture)}</p>',
-        _carriers_html(picture),
+        f'<p dir="auto" style="{html.SMALL}">{html.escape(carriers)}</p>' if carriers else "",
         html.legend_html(bool((picture.total < 0).any())),
         cards,
         html.share_html(picture.special_share()),
@@ -139,12 +139,6 @@ def _reply_html(picture: AnswerPicture) -> str:
             pieces.append(f'<span style="{CHOSEN}">{text}</span>' if token in picture.chosen else text)
         at = max(at, end)
     return "".join(pieces).strip()
-
-
-def _carriers_html(picture: AnswerPicture) -> str:
-    """The words of the reply through which scores came."""
-    words = sentences.carriers_text(picture.facts)
-    return f'<p dir="auto" style="{html.SMALL}">{html.escape(words)}</p>' if words else ""
 
 
 def _shares_in_words(row: Floats, names: Sequence[SourceName]) -> str:

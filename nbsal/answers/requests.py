@@ -77,6 +77,5 @@ def check_reply_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:
     except (TypeError, ValueError):
         values = []
     if not values or not all(0 <= index < size for index in values):
-        message = f"reply must be a text, or token ids from 0 to {size - 1}."
-        raise InputError(message, argument="reply", value=ids)
+        raise InputError(f"reply must be a text, or token ids from 0 to {size - 1}.", argument="reply", value=ids)
     return values

@@ -43,7 +43,7 @@ class Stored:
         self.shards: list[Shard] = [manifest.shards[number] for number in sorted(manifest.shards)]
         self.complete = manifest.complete
         self._storage = storage
-        self._table = lru_cache(maxsize=2)(self._read_shard)
+        self._table = lru_cache(maxsize=2)(lambda at: self._read_columns(self.shards[at]))  # the table of a shard
 
     @property
     def methods(self) -> list[str]:
@@ -146,10 +146,6 @@ class Stored:
         if data is None:
             raise integrity.damage(self._storage, [name])
         return data
-
-    def _read_shard(self, at: int) -> Any:
-        """The table of a shard."""
-        return self._read_columns(self.shards[at])
 
     def _read_columns(self, shard: Shard, columns: Sequence[str] | None = None) -> Any:
         """Some columns of a shard, or all, after checking the checksum of the whole file."""

@@ -69,13 +69,14 @@ def each_prediction(
             parts = {("hidden", layer): states.parts(layer) for layer in layers}
             parts |= {("attention", block): (weights,) for block, weights in enumerate(recorder.maps)}
             wanted = [key for key in parts if f"{key[0]}_grad" in needs]
-            positions = [_position(target) for target in targets]
+            positions = [target.terms[0][0][0] for target in targets]
             below = wanted and not needs_attention and not states.reply and max(layers) < subject.depth
             begin: Starts | TopStarts | None = None
             if below:
                 begin = last_block.starts(last, values, positions, states.states[-2])
             if wanted and begin is None:
-                begin = _at_top(values, positions, states.top)
+                (gradient,) = torch.autograd.grad(values.sum(), states.top, retain_graph=True)
+                begin = TopStarts([states.top], positions, gradient[0])
             size = chunk or _chunk(subject, len(row), needs)
 
             def propagate(job: Job) -> Trace:
@@ -106,11 +107,6 @@ def _chunk(subject: Subject, size: int, needs: Collection[str]) -> int:
     return max(1, min(MOST, CELLS // (subject.heads * size**2))) if needs_attention else max(1, min(MOST, ROWS // size))
 
 
-def _position(target: Target) -> int:
-    (index, _), *_ = target.terms
-    return index[0]
-
-
 def _copies(job: Job, logits: Tensor, values: Tensor) -> Trace:
     """A trace of one copy of the row for each target, without any parts yet."""
     decisions = [Decision(target.label, logits.new_empty(0), target) for target in job.targets]
@@ -132,11 +128,6 @@ class TopStarts:
         for place, number in enumerate(numbers):
             result[place, 0, positions[number]] = self.gradient[positions[number]]
         return [result]
-
-
-def _at_top(values: Tensor, positions: Sequence[int], top: Tensor) -> TopStarts:
-    (gradient,) = torch.autograd.grad(values.sum(), top, retain_graph=True)
-    return TopStarts([top], positions, gradient[0])
 
 
 def _propagated(outputs: Sequence[Tensor], values: Sequence[Parts], starts: Sequence[Tensor]) -> list[Tensor]:

@@ -202,7 +202,7 @@ class Answers(Shading, MethodTraits, View):
         answer = self._answers.get([version, inputs["method"], inputs["layer"]], self._explain(inputs, job))
         self._first = self._first or answer
         key = [version, answer.reading]
-        hiding = self._hidings.get(key, lambda: self._sentences(answer))
+        hiding = self._hidings.get(key, lambda: Hiding(self.subject, answer.reading, answer.reading.units("sentence")))
         if not self._evidence.is_for(key) and self.result is not answer:
             self.show_partial(job, AnswerResult(answer))
         evidence = self._evidence.get(key, lambda: self._measure(answer, hiding, job))
@@ -361,10 +361,6 @@ class Answers(Shading, MethodTraits, View):
             return parts.span_scores(answer, tokens or answer.reading.content)
 
         return self._spans.get([answer, rival, at, tokens], explain)
-
-    def _sentences(self, answer: Answer) -> Hiding:
-        """What leaves out sentences of the sources."""
-        return Hiding(self.subject, answer.reading, answer.reading.units("sentence"))
 
     def _judge(self, answer: Answer, job: jobs.Job) -> Judgement | str:
         try:

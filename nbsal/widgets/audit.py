@@ -103,8 +103,7 @@ class Audit(View):
                 raise UnknownName("picked", word, known)
         opened, last = inputs["opened"], len(audit.texts) - 1
         if opened is not None and opened > last:
-            message = f"opened={opened}, but texts are numbered 0 to {last}."
-            raise InputError(message, argument="opened", value=opened)
+            raise InputError(f"opened={opened}, but texts are numbered 0 to {last}.", argument="opened", value=opened)
         can_hide = len(picked) > 1 and all(each.model is not None for each in parts.models(audit))
         hidden = [parts.hide_together(audit, picked)] if can_hide else [parts.hidden_word(audit, w) for w in picked]
         return ShownAudit(audit, tuple(picked), hidden, opened)

@@ -49,7 +49,8 @@ class Hidden:
         before, after = own[list(effect.texts)], np.array(effect.without, int)
         if audit.labels is None:
             of = f"{int((before != after).sum())} of {plural(len(after), 'decision')}"
-            return phrases("Hiding ", names, f"{together} changes {of} about texts with {_it(self.words)}.")
+            them = "it" if len(self.words) == 1 else "any of them"
+            return phrases("Hiding ", names, f"{together} changes {of} about texts with {them}.")
         gold, wrong = np.array(audit.labels)[list(effect.texts)], len(audit.wrong)
         corrects, breaks = (
             int(((after == gold) & (before != gold)).sum()),
@@ -254,7 +255,3 @@ def _mistake(audit: Audit, mistake: Any) -> Wired:
 def _number(value: Any) -> float | None:
     """A number that JSON can hold."""
     return None if value is None or not np.isfinite(value) else round(float(value), 4)
-
-
-def _it(words: Sequence[str]) -> str:
-    return "it" if len(words) == 1 else "any of them"

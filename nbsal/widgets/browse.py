@@ -158,7 +158,8 @@ class Browse(Shading, CorpusView):
         page: TablePage = self.result
         head = "".join(f'<th style="{CELL};white-space:nowrap">{name}</th>' for name in HEADINGS)
         body = "".join(_row_html(entry, entry.number == page.opened_number) for entry in page.rows)
-        waiting = "".join(_waiting_html(number, self._start(number)) for number in page.waiting)
+        pale = '<span style="opacity:.75">{}</span>'  # of a text that is not explained yet
+        waiting = "".join(_cells_html(str(i), pale.format(html.escape(self._start(i))), "", "") for i in page.waiting)
         table = (
             f'<table style="border-collapse:collapse;width:100%;font-size:90%"><tr>{head}</tr>{body}{waiting}</table>'
         )
@@ -241,11 +242,6 @@ def _row_html(entry: Entry, opened: bool) -> str:
     if entry.against:
         top += f'<div style="{html.SMALL}">against</div>'
     return _cells_html(str(entry.number), text, f"{verdict}{wrong if entry.misclassified else ''}", top, opened)
-
-
-def _waiting_html(number: int, text: str) -> str:
-    """The row of a text that is not explained yet."""
-    return _cells_html(str(number), f'<span style="opacity:.75">{html.escape(text)}</span>', "", "")
 
 
 def _cells_html(number: str, text: str, verdict: str, top: str, opened: bool = False) -> str:

@@ -31,8 +31,7 @@ class TextTrait(traitlets.TraitType[Any, Any]):
             return value
         if isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(part, str) for part in value):
             return tuple(value)
-        message = f"text must be a str or a pair (str, str), not {value!r:.80}."
-        raise InputError(message, argument="text", value=value)
+        raise InputError(f"text must be a str or a pair (str, str), not {value!r:.80}.", argument="text", value=value)
 
 
 def _target_to_json(value: Any, _: Any = None) -> Any:

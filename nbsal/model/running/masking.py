@@ -108,7 +108,10 @@ class MaskedModel:
         self._follow_model()
         tables = [_check_coalitions(row, table) for row, table in zip(rows, coalitions, strict=True)]
         keys = [[packed.tobytes() for packed in np.packbits(table, axis=1)] for table in tables]
-        cached_rows = [self._cached_row(row, target) for row, target in zip(rows, targets, strict=True)]
+        cached_rows = [
+            self._cache.setdefault((row.ids, row.types, row.mask, target), _CachedRow(row, target))
+            for row, target in zip(rows, targets, strict=True)
+        ]
         jobs: dict[tuple[int, bytes], _Job] = {}
         for cached, row_keys, table in zip(cached_rows, keys, tables, strict=True):
             for key, coalition in zip(row_keys, table, strict=True):
@@ -122,10 +125,6 @@ class MaskedModel:
 
         run_exclusively(self.subject, run)
         return [cached.stack(row_keys) for cached, row_keys in zip(cached_rows, keys, strict=True)]
-
-    def _cached_row(self, row: Row, target: Target | None) -> "_CachedRow":
-        key = (row.ids, row.types, row.mask, target)
-        return self._cache.setdefault(key, _CachedRow(row, target))
 
     def _run_jobs(self, jobs: "list[_Job]", meter: Meter) -> None:
         """Run the model on every job, in batches of similar length; inputs are built one batch at a time."""
