@@ -14,12 +14,12 @@ from nbsal.render.text_lines import Bars, ScoredText
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import Text, checked, plural, text_list
-from nbsal.widgets import audit_parts as parts
-from nbsal.widgets import jobs
-from nbsal.widgets.audit_parts import Hidden, ShownAudit
 from nbsal.widgets.base import View
-from nbsal.widgets.html_export import asset
-from nbsal.widgets.last_value import LastValue
+from nbsal.widgets.page import jobs
+from nbsal.widgets.page.html_export import asset
+from nbsal.widgets.page.last_value import LastValue
+from nbsal.widgets.parts import audit_parts as parts
+from nbsal.widgets.parts.audit_parts import Hidden, ShownAudit
 
 EXAMPLES, ROWS = 4, 8  # texts, and rows of each table, of static HTML
 BARS, PICTURED = 12, 3  # words and texts of a picture

@@ -14,11 +14,11 @@ from nbsal.methods.lazy import Decoded, LayerMethod, Method, Subject, catalogue
 from nbsal.model.target import Contrast
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
-from nbsal.widgets import jobs, wire
 from nbsal.widgets.base import STEPS
 from nbsal.widgets.checked_view import CheckedView
-from nbsal.widgets.choices import MethodTraits, offered_methods, view_choices
-from nbsal.widgets.slow_methods import QUICK, Durations, takes_many_passes, wait_for_pause
+from nbsal.widgets.page import jobs, wire
+from nbsal.widgets.page.choices import MethodTraits, offered_methods, view_choices
+from nbsal.widgets.page.slow_methods import QUICK, Durations, takes_many_passes, wait_for_pause
 
 
 class TextTrait(traitlets.TraitType[Any, Any]):

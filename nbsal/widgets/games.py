@@ -22,7 +22,11 @@ from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Axes, Figure, pandas
 from nbsal.widgets.cached_view import CachedView, Part, PartJob
-from nbsal.widgets.game_words import (
+from nbsal.widgets.highlight import scored_text, text_html
+from nbsal.widgets.page.html_export import asset
+from nbsal.widgets.page.last_value import LastValue
+from nbsal.widgets.page.wire import LIKELIEST
+from nbsal.widgets.parts.game_words import (
     curve_name,
     finding,
     footnote,
@@ -31,10 +35,7 @@ from nbsal.widgets.game_words import (
     results_finding,
     step_phrases,
 )
-from nbsal.widgets.highlight import scored_text, text_html
-from nbsal.widgets.html_export import asset
-from nbsal.widgets.last_value import LastValue
-from nbsal.widgets.token_games import (
+from nbsal.widgets.parts.token_games import (
     MAX_STEPS,
     RANDOM_NAME,
     GameCurve,
@@ -43,7 +44,6 @@ from nbsal.widgets.token_games import (
     play_games,
     units,
 )
-from nbsal.widgets.wire import LIKELIEST
 
 DIGITS = 6
 HIGHEST_FIRST = "highest score first"

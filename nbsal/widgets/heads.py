@@ -14,11 +14,13 @@ from nbsal.methods.lazy import MaskLRP, Subject, catalogue
 from nbsal.model.head_mask import HeadMask
 from nbsal.render import text_lines
 from nbsal.support.validation import checked
-from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import CachedView, TextResult
-from nbsal.widgets.choices import offered_methods, view_choices
-from nbsal.widgets.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
-from nbsal.widgets.head_parts import (
+from nbsal.widgets.highlight import scored_text
+from nbsal.widgets.page import jobs
+from nbsal.widgets.page.choices import offered_methods, view_choices
+from nbsal.widgets.page.html_export import asset
+from nbsal.widgets.parts.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
+from nbsal.widgets.parts.head_parts import (
     MAX_WORDS,
     UNMASKED,
     ZEROED,
@@ -30,8 +32,6 @@ from nbsal.widgets.head_parts import (
     grid_traits,
     masks_heads,
 )
-from nbsal.widgets.highlight import scored_text
-from nbsal.widgets.html_export import asset
 
 SYNT, POS = 0.1, 0.8  # default thresholds of a study's mask
 CELL = 0.3  # inches of a head in a picture

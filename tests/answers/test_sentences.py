@@ -13,7 +13,7 @@ from nbsal.answers.sentences import log_text
 from nbsal.render.headline import plain
 from nbsal.samples.notes import prompt
 from nbsal.widgets import Answers
-from nbsal.widgets.html_export import state
+from nbsal.widgets.page.html_export import state
 from tests.answers import planted
 from tests.answers.writers import cancelled
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from nbsal.widgets import html_export, live_page
+from nbsal.widgets.page import html_export, live_page
 from tests.browser import bench
 from tests.browser.conftest import open_page
 

@@ -14,7 +14,7 @@ from nbsal.answers.phrases import phrases
 from nbsal.render.headline import plain
 from nbsal.support.errors import ModelError, UnknownName
 from nbsal.widgets import Answers
-from nbsal.widgets.answer_parts import Struck
+from nbsal.widgets.parts.answer_parts import Struck
 from tests.browser import bench
 from tests.raising import refuses
 from tests.widgets import unwire

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from nbsal.render import colours
-from nbsal.widgets import View, html_export
+from nbsal.widgets import View
+from nbsal.widgets.page import html_export
 
 ROOT = Path(__file__).parents[2]
 FRONTEND = ROOT / "nbsal" / "frontend"

@@ -11,9 +11,9 @@ from nbsal.render import html
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked
-from nbsal.widgets import html_export, live_page, snapshot
-from nbsal.widgets.page_messages import CheckedWidget
-from nbsal.widgets.snapshot import Snapshots
+from nbsal.widgets.page import html_export, live_page, snapshot
+from nbsal.widgets.page.page_messages import CheckedWidget
+from nbsal.widgets.page.snapshot import Snapshots
 
 
 @checked

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from nbsal.render import html
-from nbsal.widgets import live_page
+from nbsal.widgets.page import live_page
 
-STATIC = Path(__file__).parent / "static"
+STATIC = Path(__file__).parents[1] / "static"
 _UNSEEN = "position:absolute;clip-path:inset(50%);margin:0"  # but read aloud
 FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # of cells that spreadsheets run; the last are full-width
 _INTERNAL = {"_esm", "_css", "layout", "tabbable", "tooltip"}  # synced traits that a page does not need

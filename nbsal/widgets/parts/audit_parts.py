@@ -12,7 +12,7 @@ from nbsal.render import html
 from nbsal.render.headline import Phrase, in_row, name_in_sentence, percent, phrases, plain
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
-from nbsal.widgets.wire import utf16_positions
+from nbsal.widgets.page.wire import utf16_positions
 
 LISTED = 20  # texts of a word
 MISTAKES = 300

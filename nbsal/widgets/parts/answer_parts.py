@@ -19,8 +19,8 @@ from nbsal.answers.reply_facts import PartFacts
 from nbsal.answers.sources import Source
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
-from nbsal.widgets import wire
 from nbsal.widgets.explainer_view import method_traits
+from nbsal.widgets.page import wire
 
 HOPS = 2  # hops whose words are shown
 RIVALS = 3  # of a word the model is unsure of

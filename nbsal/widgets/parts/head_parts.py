@@ -15,10 +15,10 @@ from nbsal.support.arrays import Flags
 from nbsal.support.errors import ModelError
 from nbsal.support.lazy import Axes
 from nbsal.support.validation import Text
-from nbsal.widgets import wire
 from nbsal.widgets.cached_view import Part, PartJob
-from nbsal.widgets.head_grid import SWITCH_INPUTS, HeadGrid, HeadSwitches
-from nbsal.widgets.last_value import LastValue
+from nbsal.widgets.page import wire
+from nbsal.widgets.page.last_value import LastValue
+from nbsal.widgets.parts.head_grid import SWITCH_INPUTS, HeadGrid, HeadSwitches
 
 MAX_TOKENS = 512  # up to which a head's attention map is sent: its size is the square of this
 MAX_WORDS = 40  # up to which an attention map is part of a page without scripts, and of a picture

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from nbsal.methods.lazy import Decoded, catalogue
 from nbsal.support.errors import InputError, UnknownName, file_error
-from nbsal.widgets.choices import method_choice, with_list
+from nbsal.widgets.page.choices import method_choice, with_list
 
 if TYPE_CHECKING:
     from nbsal.explain.explainer import Explainer

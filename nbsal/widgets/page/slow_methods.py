@@ -7,7 +7,7 @@ from time import perf_counter
 from nbsal.explain.lazy import Explainer
 from nbsal.support.errors import Cancelled, NbsalError
 from nbsal.support.validation import Text
-from nbsal.widgets.jobs import Job, Worker
+from nbsal.widgets.page.jobs import Job, Worker
 
 QUICK = "gradxact"  # one pass, for every kind of model
 SLOW = 1.0  # seconds from which a method is slow

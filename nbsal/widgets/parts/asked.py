@@ -14,8 +14,8 @@ from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Perturbation, Subject, catalogue
 from nbsal.model.target import AGREEMENT
 from nbsal.support.errors import InputError
-from nbsal.widgets.answer_parts import Rewritten, Struck, reply_text
-from nbsal.widgets.choices import offered_methods, view_choices
+from nbsal.widgets.page.choices import offered_methods, view_choices
+from nbsal.widgets.parts.answer_parts import Rewritten, Struck, reply_text
 
 FIRST = ("gae", "gradxact", "integrated", "occlusion", "shapley", "lime", "attn-lrp", "decoded-gradxact")
 ELSEWHERE = ("alti", "mask-lrp")  # they read encoders, or need a mask
