@@ -10,18 +10,18 @@ from typing import Any, Self
 import numpy as np
 
 from nbsal.answers import answer_file, tables
-from nbsal.answers.carried import Carried
-from nbsal.answers.evidence import Evidence, measure, passes
-from nbsal.answers.hops import ALL, Count, Followed, check_hops, follow_answer
 from nbsal.answers.judgement import Judgement, judge
 from nbsal.answers.lazy import Hiding, statistics
 from nbsal.answers.page import AnswerPicture, answer_html
-from nbsal.answers.phrases import PhraseMatrix
-from nbsal.answers.reading import Reading, TokenStatistics, Unit, unit_sums
-from nbsal.answers.reply_facts import PartFacts, ReplyFacts
-from nbsal.answers.reply_span import tokens_of
-from nbsal.answers.running import OF_ONE_TARGET, Running, SpanSaliency
-from nbsal.answers.sentences import headline
+from nbsal.answers.prompt.reading import Reading, TokenStatistics, Unit, unit_sums
+from nbsal.answers.prompt.reply_span import tokens_of
+from nbsal.answers.scoring.hops import ALL, Count, Followed, check_hops, follow_answer
+from nbsal.answers.scoring.running import OF_ONE_TARGET, Running, SpanSaliency
+from nbsal.answers.words.carried import Carried
+from nbsal.answers.words.evidence import Evidence, measure, passes
+from nbsal.answers.words.phrases import PhraseMatrix
+from nbsal.answers.words.reply_facts import PartFacts, ReplyFacts
+from nbsal.answers.words.sentences import headline
 from nbsal.explain.explanation import NOTABLE_GAP, gap_advice
 from nbsal.methods import labels
 from nbsal.model.loading.saved_files import check_format, read_json, write_json

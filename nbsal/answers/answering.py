@@ -10,20 +10,20 @@ from weakref import WeakSet
 import numpy as np
 from torch import nn
 
-from nbsal.answers import generate as writing
-from nbsal.answers import served
 from nbsal.answers.answer import Answer
-from nbsal.answers.evidence import measure, passes, subsets
-from nbsal.answers.generate import Generated
-from nbsal.answers.hiding import Hiding
-from nbsal.answers.hops import Count, no_rows
-from nbsal.answers.prompts import check_length, skips_template, tokenize_reply, with_reply
-from nbsal.answers.reading import Reading, TokenStatistics
-from nbsal.answers.requests import check_reply_ids, read_asked
-from nbsal.answers.rows import Rows, default_number, score_rows
-from nbsal.answers.running import Running
+from nbsal.answers.prompt import generate as writing
+from nbsal.answers.prompt.generate import Generated
+from nbsal.answers.prompt.prompts import check_length, skips_template, tokenize_reply, with_reply
+from nbsal.answers.prompt.reading import Reading, TokenStatistics
+from nbsal.answers.prompt.requests import check_reply_ids, read_asked
+from nbsal.answers.scoring import served
+from nbsal.answers.scoring.hiding import Hiding
+from nbsal.answers.scoring.hops import Count, no_rows
+from nbsal.answers.scoring.rows import Rows, default_number, score_rows
+from nbsal.answers.scoring.running import Running
+from nbsal.answers.scoring.statistics import token_statistics
 from nbsal.answers.settings import ReplySettings, plain_settings
-from nbsal.answers.statistics import token_statistics
+from nbsal.answers.words.evidence import measure, passes, subsets
 from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.methods.base import REGISTER, Method

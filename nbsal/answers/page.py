@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbsal.answers import reply_facts, sentences
-from nbsal.answers.phrases import PhraseMatrix
-from nbsal.answers.reading import Reading
-from nbsal.answers.reply_facts import PartFacts, SourceName
+from nbsal.answers.prompt.reading import Reading
+from nbsal.answers.words import reply_facts, sentences
+from nbsal.answers.words.phrases import PhraseMatrix
+from nbsal.answers.words.reply_facts import PartFacts, SourceName
 from nbsal.render import html, text_lines
 from nbsal.render.headline import Phrase, percent, plain
 from nbsal.render.html import ScoredSpan

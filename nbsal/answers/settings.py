@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Self
 
-from nbsal.answers.hops import check_hops
+from nbsal.answers.scoring.hops import check_hops
 from nbsal.model.target import NUMBERS
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import transformers

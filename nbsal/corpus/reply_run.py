@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from nbsal.answers.generate import Generated
-from nbsal.answers.hops import Count
+from nbsal.answers.prompt.generate import Generated
 from nbsal.answers.replies import explain_row, plain, write_rows
+from nbsal.answers.scoring.hops import Count
 from nbsal.answers.settings import OF_ALL_ROWS, ReplySettings
 from nbsal.corpus.destination import open_destination
 from nbsal.corpus.manifest import Plan, Shard

@@ -9,12 +9,12 @@ from typing import Any
 import traitlets
 
 from nbsal.answers.answer import Answer
-from nbsal.answers.evidence import Evidence, measure, passes
-from nbsal.answers.hops import check_hops
 from nbsal.answers.judgement import Judgement
 from nbsal.answers.lazy import Hiding
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
-from nbsal.answers.reply_facts import part_text
+from nbsal.answers.scoring.hops import check_hops
+from nbsal.answers.words.evidence import Evidence, measure, passes
+from nbsal.answers.words.reply_facts import part_text
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Subject, default
 from nbsal.support.arrays import Floats

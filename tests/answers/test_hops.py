@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 import nbsal
-from nbsal.answers.carried import Carried
-from nbsal.answers.hops import scaled
 from nbsal.answers.page import answer_html
-from nbsal.answers.sentences import carriers_text
+from nbsal.answers.scoring.hops import scaled
+from nbsal.answers.words.carried import Carried
+from nbsal.answers.words.sentences import carriers_text
 from nbsal.cli import main
 from nbsal.model.target import Target
 from nbsal.widgets import Answers

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.answers import reply_facts
-from nbsal.answers.hiding import Hiding
-from nbsal.answers.sentences import log_text
+from nbsal.answers.scoring.hiding import Hiding
+from nbsal.answers.words import reply_facts
+from nbsal.answers.words.sentences import log_text
 from nbsal.render.headline import plain
 from nbsal.samples.notes import prompt
 from nbsal.widgets import Answers

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import nbsal
-from nbsal.answers.phrases import phrases
+from nbsal.answers.words.phrases import phrases
 from nbsal.render.headline import plain
 from nbsal.support.errors import ModelError, UnknownName
 from nbsal.widgets import Answers
@@ -185,7 +185,7 @@ def test_a_struck_source_is_hidden_and_the_same_reply_scored_again(view):
     from_page(view, struck=[ADDRESS])
     struck = view.wait().without_struck
     units = view.result.reading.units("sentence")
-    truth = nbsal.answers.hiding.Hiding(view.subject, view.result.reading, units).values(
+    truth = nbsal.answers.scoring.hiding.Hiding(view.subject, view.result.reading, units).values(
         [[True] * len(units), [unit.source != ADDRESS for unit in units]]
     )
     evidence = view.result.evidence

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nbsal.model.running.text_cache import TextCache
 
 WAYS = ("remove", "mask", "pad")
-TEXT = "text"  # another way, of replies: the prompt without the hidden parts, tokenized anew (see nbsal.answers.hiding)
+TEXT = "text"  # another way, of replies: the prompt without the hidden parts, tokenized anew (see `Hiding`)
 TOKENS = 2048  # per batch: enough to fill a processor's vector units, few enough to stay in its caches
 Coalitions = Flags
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.answers import reply_facts, sentences
 from nbsal.answers.answer import Answer
-from nbsal.answers.evidence import Evidence, Place, hides, measure
-from nbsal.answers.hops import Count
 from nbsal.answers.judgement import Judgement
 from nbsal.answers.lazy import Hiding, prompts
 from nbsal.answers.page import AnswerPicture
-from nbsal.answers.phrases import PhraseMatrix, phrases
-from nbsal.answers.reading import Reading, Unit
-from nbsal.answers.reply_facts import PartFacts
-from nbsal.answers.sources import Source
+from nbsal.answers.prompt.reading import Reading, Unit
+from nbsal.answers.prompt.sources import Source
+from nbsal.answers.scoring.hops import Count
+from nbsal.answers.words import reply_facts, sentences
+from nbsal.answers.words.evidence import Evidence, Place, hides, measure
+from nbsal.answers.words.phrases import PhraseMatrix, phrases
+from nbsal.answers.words.reply_facts import PartFacts
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
 from nbsal.widgets.explainer_view import method_traits

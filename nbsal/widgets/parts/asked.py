@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.answers import reply_facts
 from nbsal.answers.answer import Answer
-from nbsal.answers.sources import PLACEHOLDER, Source, parse_documents, parse_messages, parse_prompt
+from nbsal.answers.prompt.sources import PLACEHOLDER, Source, parse_documents, parse_messages, parse_prompt
+from nbsal.answers.words import reply_facts
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Perturbation, Subject, catalogue
 from nbsal.model.target import AGREEMENT

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from nbsal.answers.reading import Reading
+from nbsal.answers.prompt.reading import Reading
 from nbsal.model.text.tokens import Span
 from nbsal.support.errors import InputError
 from nbsal.support.validation import plural, whole_number

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nbsal.answers.prompts import UNFINISHED, decode, how_to_shorten
-from nbsal.answers.reading import Prompt
+from nbsal.answers.prompt.prompts import UNFINISHED, decode, how_to_shorten
+from nbsal.answers.prompt.reading import Prompt
 from nbsal.answers.settings import ReplySettings
 from nbsal.model.running import architecture, batching, restore
 from nbsal.model.subject import Subject

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from nbsal.answers import generate as writing
-from nbsal.answers import served
-from nbsal.answers.prompts import check_length, read_prompt
-from nbsal.answers.reading import Prompt
+from nbsal.answers.prompt import generate as writing
+from nbsal.answers.prompt.prompts import check_length, read_prompt
+from nbsal.answers.prompt.reading import Prompt
+from nbsal.answers.prompt.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
+from nbsal.answers.scoring import served
 from nbsal.answers.settings import ReplySettings
-from nbsal.answers.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
 from nbsal.model.loading.composite import Composite
 from nbsal.model.sides import REPLY
 from nbsal.model.subject import Subject

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nbsal.answers import chat
-from nbsal.answers.reading import Prompt, Reading, part_at
-from nbsal.answers.sources import Piece, Request, Source, like
+from nbsal.answers.prompt import chat
+from nbsal.answers.prompt.reading import Prompt, Reading, part_at
+from nbsal.answers.prompt.sources import Piece, Request, Source, like
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokenize import special_ids
 from nbsal.model.text.tokens import Span

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from nbsal.answers.lazy import Hiding, prompts
-from nbsal.answers.reading import Reading, Unit
+from nbsal.answers.prompt.reading import Reading, Unit
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.methods.lazy import Method, Perturbation, Subject, reply_trace, targets
 from nbsal.model.target import DIVERGENCE, Target

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbsal.answers.evidence import spaced_words
-from nbsal.answers.hops import Followed
-from nbsal.answers.reading import Reading
+from nbsal.answers.prompt.reading import Reading
+from nbsal.answers.scoring.hops import Followed
+from nbsal.answers.words.evidence import spaced_words
 from nbsal.support.arrays import Floats
 
 SHOWN = 4  # words of a hop

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from nbsal.answers.running import Running
+from nbsal.answers.scoring.running import Running
 from nbsal.methods.paths import AlongPaths, Path
 from nbsal.methods.upper_layers import Point, UpperLayers
 from nbsal.model.running import architecture, restore

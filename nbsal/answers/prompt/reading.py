@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers.sources import Request, Source
+from nbsal.answers.prompt.sources import Request, Source
 from nbsal.model.text.tokens import WORD, Row, Span
 from nbsal.support.errors import InputError, UnknownName
 

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from nbsal.answers.carried import Carried, Through
-from nbsal.answers.evidence import LEAST, NEAR, Evidence, Place, carriers, hides, opened, spaced_words
-from nbsal.answers.reading import Reading
-from nbsal.answers.sources import Source
+from nbsal.answers.prompt.reading import Reading
+from nbsal.answers.prompt.sources import Source
+from nbsal.answers.words.carried import Carried, Through
+from nbsal.answers.words.evidence import LEAST, NEAR, Evidence, Place, carriers, hides, opened, spaced_words
 from nbsal.support.arrays import Floats
 
 HALVED = float(np.log(2))  # fall from which a part depends on a source: at most half as likely without it

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nbsal.answers.lazy import Hiding
-from nbsal.answers.reading import BEST, Reading, Unit
+from nbsal.answers.prompt.reading import BEST, Reading, Unit
 from nbsal.methods.lazy import tokenize
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import ModelError

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nbsal.answers.evidence import LEAST
-from nbsal.answers.reply_facts import HALVED, PartFacts, SourceName
+from nbsal.answers.words.evidence import LEAST
+from nbsal.answers.words.reply_facts import HALVED, PartFacts, SourceName
 from nbsal.render.headline import Phrase, percent, phrases
 
 NUMBERS = "No One Two Three Four Five Six Seven Eight Nine Ten".split()
@@ -15,7 +15,7 @@ FINE = 0.095  # log-probability below which a second digit is shown
 def headline(facts: PartFacts) -> list[Phrase]:
     """What a part of a reply depends on, in a sentence or two.
 
-    >>> from nbsal.answers.reply_facts import SourceCandidate
+    >>> from nbsal.answers.words.reply_facts import SourceCandidate
     >>> document, other = (SourceName(f"Document {i}", f"Doc {i}", f"document {i}") for i in (1, 2))
     >>> candidates = (SourceCandidate(document, True, 0.2, -14.4), SourceCandidate(other, True, 0.8, -0.1))
     >>> facts = PartFacts("Oslo", "", "Gradient", (0.2, 0.8, 0.0), candidates, -0.1, -14.5)
@@ -72,7 +72,7 @@ def _through(facts: PartFacts) -> list[Phrase]:
 def carriers_text(facts: PartFacts) -> str:
     """The words through which scores came, hop by hop; blank if they were not followed, or none did.
 
-    >>> from nbsal.answers.carried import Carrier, Through
+    >>> from nbsal.answers.words.carried import Carrier, Through
     >>> through = Through(0.2, ((Carrier("Gerda", (6,), 0.15),), (Carrier("budget", (2,), 0.04),)), "document 1")
     >>> print(carriers_text(PartFacts("221", "", "GAE", (), (), through=through)))
     Through earlier words, 20 % of the scores: “Gerda” 15 %; from there through “budget” 4 %.
@@ -105,7 +105,7 @@ def heading(facts: PartFacts) -> str:
 def matrix_finding(parts: Sequence[PartFacts]) -> str:
     """What most phrases depend on, and whether the scores agree; of a token rather than its rival, what that does.
 
-    >>> from nbsal.answers.reply_facts import SourceCandidate
+    >>> from nbsal.answers.words.reply_facts import SourceCandidate
     >>> prompt = SourceCandidate(SourceName("Prompt", "Prompt", "the prompt"), False, 0.7, -9.0)
     >>> matrix_finding([PartFacts("", "", "GAE", (0.7, 0.3), (prompt,), -0.1, -9.0)] * 2)
     'Two of two phrases depend on the prompt; the scores agree'

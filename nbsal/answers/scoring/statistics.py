@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.answers import served
-from nbsal.answers.hiding import logits_at
-from nbsal.answers.reading import Reading, TokenStatistics
-from nbsal.answers.served import RIVALS
+from nbsal.answers.prompt.reading import Reading, TokenStatistics
+from nbsal.answers.scoring import served
+from nbsal.answers.scoring.hiding import logits_at
+from nbsal.answers.scoring.served import RIVALS
 from nbsal.model import sides
 from nbsal.model.lm_head import LMHead
 from nbsal.model.running import architecture, batching, restore

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from nbsal.answers.running import Running
+from nbsal.answers.scoring.running import Running
 from nbsal.model.target import Target
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError

@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers.path_rows import score_along_paths
-from nbsal.answers.running import Running
+from nbsal.answers.scoring.path_rows import score_along_paths
+from nbsal.answers.scoring.running import Running
 from nbsal.explain.explainer import Explainer
 from nbsal.methods.paths import AlongPaths
 from nbsal.methods.perturbation import Perturbation

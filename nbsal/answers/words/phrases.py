@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbsal.answers.reading import Reading
-from nbsal.answers.reply_facts import PartFacts, ReplyFacts, part_text
-from nbsal.answers.sentences import matrix_finding
+from nbsal.answers.prompt.reading import Reading
+from nbsal.answers.words.reply_facts import PartFacts, ReplyFacts, part_text
+from nbsal.answers.words.sentences import matrix_finding
 from nbsal.support.arrays import Floats
 
 LONG = 40  # words from which the matrix has sentences instead of phrases

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nbsal.answers import served
-from nbsal.answers.prompts import encode, renderer
-from nbsal.answers.reading import BEST, Prompt, Reading, Unit
-from nbsal.answers.sources import cut_spans
+from nbsal.answers.prompt.prompts import encode, renderer
+from nbsal.answers.prompt.reading import BEST, Prompt, Reading, Unit
+from nbsal.answers.prompt.sources import cut_spans
+from nbsal.answers.scoring import served
 from nbsal.model.running import architecture, batching, memory, prefixes
 from nbsal.model.running.masking import TEXT, TOKENS, filler_id, run_exclusively
 from nbsal.model.running.version import model_version

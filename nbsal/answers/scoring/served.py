@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.answers.reading import Prompt, Reading, TokenStatistics
-from nbsal.answers.reading import words as split_words
-from nbsal.answers.sources import Request, like
+from nbsal.answers.prompt.reading import Prompt, Reading, TokenStatistics
+from nbsal.answers.prompt.reading import words as split_words
+from nbsal.answers.prompt.sources import Request, like
 from nbsal.model.running.masking import TEXT
 from nbsal.model.served.forms import Likely
 from nbsal.model.served.served_model import Served
