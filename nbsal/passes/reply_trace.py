@@ -6,17 +6,15 @@ each is propagated by itself.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from nbsal.model import sides
-from nbsal.model.running import architecture, attention_maps, restore
-from nbsal.model.running.attention_maps import AttentionRecorder
+from nbsal.model.running import architecture, restore
 from nbsal.model.running.finite import check_finite
-from nbsal.model.running.layers import Parts, check_maps, join, run_model
-from nbsal.model.running.layout import check_layout
+from nbsal.model.running.layers import Parts, check_recorded, join, recorded_maps, run_model
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.text.tokens import Encoded, Row
@@ -52,22 +50,18 @@ def each_prediction(
 
     def run_row() -> None:
         needs_attention = any(need.startswith("attention") for need in needs)
-        recorder = AttentionRecorder(square=subject.task != sides.REPLY)
         last = LastAttention()
-        model = subject.model
-        recording = attention_maps.with_mode(model, recorder) if needs_attention else last.watching(model)
+        watching = nullcontext() if needs_attention else last.watching(subject.model)
         encoded = Encoded([row], subject.text_encoder.pad_id)
         other = None if replaced is None else (replaced[0], replaced[1].detach().requires_grad_())
         with architecture.forward_mode(subject.model, gradients=True):
-            with recording:
+            with recorded_maps(subject, needs) as maps, watching:
                 logits, states = run_model(subject, subject.inputs(encoded), other)
-            check_layout("hidden states", states.shapes, encoded, subject)
-            if needs_attention:
-                check_maps(subject, encoded, recorder.maps)
+            check_recorded(subject, encoded, {"hidden", *needs}, states, maps)
             values = torch.stack([target.value(logits[0]) for target in targets])
             check_finite(values)
             parts = {("hidden", layer): states.parts(layer) for layer in layers}
-            parts |= {("attention", block): (weights,) for block, weights in enumerate(recorder.maps)}
+            parts |= {("attention", block): (weights,) for block, weights in enumerate(maps)}
             wanted = [key for key in parts if f"{key[0]}_grad" in needs]
             positions = [target.terms[0][0][0] for target in targets]
             below = wanted and not needs_attention and not states.reply and max(layers) < subject.depth

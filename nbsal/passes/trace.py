@@ -15,12 +15,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from nbsal.model import sides
 from nbsal.model.running import architecture, attention_maps, memory, restore
-from nbsal.model.running.attention_maps import AttentionRecorder, HeadSwitch
+from nbsal.model.running.attention_maps import HeadSwitch
 from nbsal.model.running.finite import check_finite
-from nbsal.model.running.layers import Parts, check_maps, deepest, join, run_model
-from nbsal.model.running.layout import check_count, check_layout, unpad
+from nbsal.model.running.layers import Parts, check_recorded, deepest, join, recorded_maps, run_model
+from nbsal.model.running.layout import check_count, unpad
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
 from nbsal.model.targets import decide
@@ -211,31 +210,22 @@ class Whole:
     ) -> Trace:
         layers_to_keep = range(subject.depth + 1) if keep is None else sorted(set(keep))
         gradient_names = {need.removesuffix("_grad") for need in needs if need.endswith("_grad")}
-        needs_attention = any(need.startswith("attention") for need in needs)
-        needs_hidden = any(need.startswith("hidden") for need in needs)
-        needs_relevance = "relevance" in needs
-        maps = memory.WHOLE_MAPS_OF_RELEVANCE if needs_relevance else memory.WHOLE_MAPS * needs_attention
-        states = memory.STATES * bool(gradient_names)
-        depth = deepest(subject)
-        memory.check_fits(subject, encoded, maps * depth, states * depth)
-        needs_graph = bool(gradient_names) or needs_relevance
-        recorder = AttentionRecorder(square=subject.task != sides.REPLY)
-        recording = attention_maps.with_mode(subject.model, recorder) if needs_attention else nullcontext()
-        with architecture.forward_mode(subject.model, needs_graph):
+        needs_attention, needs_relevance = any(need.startswith("attention") for need in needs), "relevance" in needs
+        held = memory.WHOLE_MAPS_OF_RELEVANCE if needs_relevance else memory.WHOLE_MAPS * needs_attention
+        states, depth = memory.STATES * bool(gradient_names), deepest(subject)
+        memory.check_fits(subject, encoded, held * depth, states * depth)
+        with architecture.forward_mode(subject.model, bool(gradient_names) or needs_relevance):
             with (
-                recording,
+                recorded_maps(subject, needs) as maps,
                 relevance_forward(subject, DEFAULT) if needs_relevance else nullcontext() as relevance_mode,
             ):
                 logits, layers = run_model(subject, subject.inputs(encoded))
-            if needs_relevance or needs_hidden:
-                check_layout("hidden states", layers.shapes, encoded, subject)
-            if needs_attention:
-                check_maps(subject, encoded, recorder.maps)
+            check_recorded(subject, encoded, needs, layers, maps)
             decisions = _decisions(subject, encoded, logits.detach(), targets)
             values = _values(decisions, logits)
             parts: dict[str, dict[int, Parts]] = {
                 "hidden": {layer: layers.parts(layer) for layer in layers_to_keep},
-                "attention": {block: (weights,) for block, weights in enumerate(recorder.maps)},
+                "attention": {block: (weights,) for block, weights in enumerate(maps)},
             }
             gradients = _gradients(values, {name: parts[name] for name in gradient_names})
             check_finite(values, *(tensor for tensors in gradients.values() for tensor in tensors.values()))
