@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.evaluation.audit.effects import Effect
-from nbsal.evaluation.audit.result import Audit
+from nbsal.evaluation.audit.result import Audit, Effect
 from nbsal.render import html
 from nbsal.render.headline import Phrase, in_row, name_in_sentence, percent, phrases, plain
 from nbsal.support.lazy import pandas
