@@ -117,7 +117,7 @@ class Trace:
             yield block
 
     def first_block(self, *parts: str, rules: Rules = DEFAULT) -> Block:
-        """The values of the first block, without maps, whose input is the embedding output.
+        """The values of the first block, whose input is the embedding output.
 
         >>> import nbsal
         >>> reviews = nbsal.load("demo/reviews")
