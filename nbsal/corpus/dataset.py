@@ -11,7 +11,7 @@ import numpy as np
 
 from nbsal import evaluation
 from nbsal.corpus import arrays
-from nbsal.corpus.manifest import VOCABULARY, Shard
+from nbsal.corpus.folder.manifest import VOCABULARY, Shard
 from nbsal.corpus.parquet import ERROR, PAIR, TEXT, from_table
 from nbsal.corpus.stored import Stored, open_stored, reads_shards
 from nbsal.corpus.units import Units, columns_of

@@ -12,14 +12,14 @@ from nbsal.answers.prompt.generate import Generated
 from nbsal.answers.replies import explain_row, plain, write_rows
 from nbsal.answers.scoring.hops import Count
 from nbsal.answers.settings import OF_ALL_ROWS, ReplySettings
-from nbsal.corpus.destination import open_destination
-from nbsal.corpus.manifest import Plan, Shard
+from nbsal.corpus.folder.destination import open_destination
+from nbsal.corpus.folder.manifest import Plan, Shard
+from nbsal.corpus.folder.storage import Storage
+from nbsal.corpus.reading.sources import Source, UnreadableRow, open_columns
 from nbsal.corpus.replies import Replies, open_replies
 from nbsal.corpus.reply_table import ASKED, Answers, to_table
 from nbsal.corpus.run import check_explainers, run_shards
 from nbsal.corpus.shards import Task, error_text, write_shard
-from nbsal.corpus.sources import Source, UnreadableRow, open_columns
-from nbsal.corpus.storage import Storage
 from nbsal.evaluation.cache import Explainers
 from nbsal.support.errors import Cancelled, InputError, OverBudget, ServerError
 from nbsal.support.progress import Meter, Progress

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache, wraps
 from typing import Any, ClassVar, TypeVar
 
-from nbsal.corpus import integrity
-from nbsal.corpus.manifest import Manifest, Plan, Shard
+from nbsal.corpus.folder import integrity
+from nbsal.corpus.folder.manifest import Manifest, Plan, Shard
+from nbsal.corpus.folder.storage import Storage
 from nbsal.corpus.parquet import ERROR, TEXT
-from nbsal.corpus.storage import Storage
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import dataset, pandas, pyarrow
 from nbsal.support.validation import checked, loading, plural

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any, Self
 
-from nbsal.corpus.sources import Columns, UnreadableRow
-from nbsal.corpus.storage import Storage, digest
+from nbsal.corpus.folder.storage import Storage, digest
+from nbsal.corpus.reading.sources import Columns, UnreadableRow
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Decoded, Subject, identity
 from nbsal.model.head_mask import HeadMask

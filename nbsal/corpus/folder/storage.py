@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from nbsal.corpus.owner import RUNNING, Owner
+from nbsal.corpus.folder.owner import RUNNING, Owner
 from nbsal.support.errors import InputError, MissingExtra, NbsalError
 from nbsal.support.validation import loading
 from nbsal.support.warning import warn

@@ -5,8 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from nbsal.corpus.manifest import Manifest
-from nbsal.corpus.storage import LOCK, TEMPORARY, Storage
+from nbsal.corpus.folder.manifest import Manifest
+from nbsal.corpus.folder.storage import LOCK, TEMPORARY, Storage
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import fsspec
 from nbsal.support.validation import file_path

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 
-from nbsal.corpus import manifest
-from nbsal.corpus.manifest import Manifest
-from nbsal.corpus.storage import Storage
+from nbsal.corpus.folder import manifest
+from nbsal.corpus.folder.manifest import Manifest
+from nbsal.corpus.folder.storage import Storage
 from nbsal.support.errors import InputError
 from nbsal.support.warning import warn
 
