@@ -166,7 +166,7 @@ def interrupt(*_, **__):
 
 
 def test_ends_other_than_a_result(capsys, monkeypatch):
-    from nbsal.answers.reading import LEVELS
+    from nbsal.answers.prompt.reading import LEVELS
 
     assert ", ".join(LEVELS) == cli.UNITS
     for arguments, status in ((["explain", "A", "joy"], 2), (["--version"], 0)):

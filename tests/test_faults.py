@@ -10,7 +10,7 @@ import torch
 
 import nbsal
 from nbsal import corpus, evaluation
-from nbsal.corpus.storage import LOCK
+from nbsal.corpus.folder.storage import LOCK
 from nbsal.evaluation.cache import Cache
 from nbsal.heads import HeadMask, Parse, study
 from nbsal.passes.lrp.mode import proxy_of

@@ -15,7 +15,7 @@ import nbsal
 from nbsal.model.text.tokens import Row
 from nbsal.render import html
 from nbsal.support.errors import UnknownName
-from nbsal.widgets import wire
+from nbsal.widgets.page import wire
 from tests.cases import cases
 from tests.raising import refuses
 

@@ -10,18 +10,18 @@ from typing import Any, Self
 import numpy as np
 
 from nbsal.answers import answer_file, tables
-from nbsal.answers.carried import Carried
-from nbsal.answers.evidence import Evidence, measure, passes
-from nbsal.answers.findings import Facts, Finding
-from nbsal.answers.hops import ALL, Count, Followed, check_hops, follow_answer
 from nbsal.answers.judgement import Judgement, judge
 from nbsal.answers.lazy import Hiding, statistics
 from nbsal.answers.page import AnswerPicture, answer_html
-from nbsal.answers.phrases import PhraseMatrix
-from nbsal.answers.reading import Reading, TokenStatistics, Unit, unit_sums
-from nbsal.answers.reply_span import tokens_of
-from nbsal.answers.running import OF_ONE_TARGET, Running, SpanSaliency
-from nbsal.answers.sentences import headline
+from nbsal.answers.prompt.reading import Reading, TokenStatistics, Unit, unit_sums
+from nbsal.answers.prompt.reply_span import tokens_of
+from nbsal.answers.scoring.hops import ALL, Count, Followed, check_hops, follow_answer
+from nbsal.answers.scoring.running import OF_ONE_TARGET, Running, SpanSaliency
+from nbsal.answers.words.carried import Carried
+from nbsal.answers.words.evidence import Evidence, measure, passes
+from nbsal.answers.words.phrases import PhraseMatrix
+from nbsal.answers.words.reply_facts import PartFacts, ReplyFacts
+from nbsal.answers.words.sentences import headline
 from nbsal.explain.explanation import NOTABLE_GAP, gap_advice
 from nbsal.methods import labels
 from nbsal.model.loading.saved_files import check_format, read_json, write_json
@@ -223,10 +223,10 @@ class Answer:
         return answer_html(self.picture())
 
     @cached_property
-    def facts(self) -> Facts:
+    def facts(self) -> ReplyFacts:
         """The facts of which every sentence of the answer is made."""
         carried = None if self.followed is None else Carried(self.reading, self.scores, self.followed)
-        return Facts(self.reading, self.rows, self.evidence, labels.label_of(self.method), carried)
+        return ReplyFacts(self.reading, self.rows, self.evidence, labels.label_of(self.method), carried)
 
     def check(self, progress: Progress = True, cancel: Event | None = None) -> Self:
         """The answer with its evidence: the same reply is scored without each source, and without all documents."""
@@ -241,7 +241,7 @@ class Answer:
         return self.picture_of(self.facts.opened())
 
     def picture_of(
-        self, tokens: Sequence[int], scores: Floats | None = None, contrast: Finding | None = None
+        self, tokens: Sequence[int], scores: Floats | None = None, contrast: PartFacts | None = None
     ) -> AnswerPicture:
         """A picture of some tokens (none: all), or of one rather than its rival; `scores` if not the sum of rows."""
         facts, chosen = self.facts, list(tokens) or self.reading.content
@@ -249,7 +249,7 @@ class Answer:
         return AnswerPicture(
             self.reading,
             total,
-            contrast or facts.find(chosen, scores),
+            contrast or facts.part(chosen, scores),
             PhraseMatrix.of(facts) if contrast is None else PhraseMatrix.of_rival(contrast, chosen[0]),
             self.notes() + ([] if self.linear or len(chosen) == 1 or scores is not None else [SUMMED]),
             frozenset(tokens),
@@ -279,7 +279,7 @@ class Answer:
 
     def __repr__(self) -> str:
         facts = self.facts
-        return f"Answer({self.text!r:.60} | {plain(headline(facts.find(facts.opened())))})"
+        return f"Answer({self.text!r:.60} | {plain(headline(facts.part(facts.opened())))})"
 
     def save(self, path: str | Path) -> None:
         """Save as JSON, without the model: `load` gives everything but spans that need another run."""

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.answers.evidence import Evidence, hides
-from nbsal.answers.hops import Followed
-from nbsal.answers.reading import Reading, TokenStatistics, Unit
+from nbsal.answers.prompt.reading import Reading, TokenStatistics, Unit
+from nbsal.answers.scoring.hops import Followed
+from nbsal.answers.words.evidence import Evidence, hides
 from nbsal.model.loading.plain_values import from_plain, numbers, to_plain
 from nbsal.model.text.tokens import Row
 

@@ -10,20 +10,20 @@ from weakref import WeakSet
 import numpy as np
 from torch import nn
 
-from nbsal.answers import generate as writing
-from nbsal.answers import served
 from nbsal.answers.answer import Answer
-from nbsal.answers.evidence import measure, passes, subsets
-from nbsal.answers.generate import Generated
-from nbsal.answers.hiding import Hiding
-from nbsal.answers.hops import Count, no_rows
-from nbsal.answers.prompts import check_length, skips_template, tokenize_reply, with_reply
-from nbsal.answers.reading import Reading, TokenStatistics
-from nbsal.answers.requests import check_reply_ids, read_asked
-from nbsal.answers.rows import Rows, default_number, score_rows
-from nbsal.answers.running import Running
-from nbsal.answers.settings import ReplySettings, plain_settings, split_settings
-from nbsal.answers.statistics import token_statistics
+from nbsal.answers.prompt import generate as writing
+from nbsal.answers.prompt.generate import Generated
+from nbsal.answers.prompt.prompts import check_length, skips_template, tokenize_reply, with_reply
+from nbsal.answers.prompt.reading import Reading, TokenStatistics
+from nbsal.answers.prompt.requests import check_reply_ids, read_asked
+from nbsal.answers.scoring import served
+from nbsal.answers.scoring.hiding import Hiding
+from nbsal.answers.scoring.hops import Count, no_rows
+from nbsal.answers.scoring.rows import Rows, default_number, score_rows
+from nbsal.answers.scoring.running import Running
+from nbsal.answers.scoring.statistics import token_statistics
+from nbsal.answers.settings import ReplySettings, plain_settings
+from nbsal.answers.words.evidence import measure, passes, subsets
 from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.methods.base import REGISTER, Method
@@ -110,35 +110,17 @@ def answer(
     >>> reply.text, reply.matrix("word", "document").loc["Oslo"].idxmax()
     (' Mara lives in Oslo.</s>', 'document 1')
     """
-    generate, templates = split_settings(generate, subject.tokenizer, template)
+    settings = ReplySettings.of(
+        subject.tokenizer, generate, documents=documents, unit=unit, number=number, template=template, tools=tools,
+        seed=seed, batch_size=batch_size, hops=hops, check=check, progress=progress, cancel=cancel, on_token=on_token,
+    )  # fmt: skip
     method = default_method(subject, replies=True) if method is None else method
-    settings = ReplySettings(
-        documents,
-        unit,
-        number,
-        template,
-        tools,
-        seed,
-        batch_size,
-        hops,
-        check,
-        progress,
-        cancel,
-        on_token,
-        generate,
-        templates,
-    )
-    if isinstance(method, str | Method):
-        return explain_one(Explainer(subject, method), asked, reply, settings)
-    methods = catalogue.name_methods(method)
+    methods = {"": method} if isinstance(method, str | Method) else catalogue.name_methods(method)
     if not methods:
         raise InputError("No method is named. Pass one or more.", argument="method", value=method)
-    return explain_reply({name: Explainer(subject, each) for name, each in methods.items()}, asked, reply, settings)
-
-
-def explain_one(explainer: Explainer, asked: Any, reply: Any, settings: ReplySettings) -> Answer:
-    """Why a model replies what it does, by one explainer."""
-    return explain_reply({"": explainer}, asked, reply, settings)[""]
+    explainers = {name: Explainer(subject, each) for name, each in methods.items()}
+    answers = explain_reply(explainers, asked, reply, settings)
+    return answers.get("", answers)
 
 
 def explain_reply(
@@ -181,7 +163,7 @@ def explain_again(
 
 def write_reply(subject: Subject, asked: Any, reply: None, **arguments: Any) -> tuple[Reading, TokenStatistics]:
     """A new reply to what is asked, and how likely its tokens are, without an explanation; as in `nbsal.answer`."""
-    settings = ReplySettings.of(subject.tokenizer, arguments)
+    settings = ReplySettings.parse(subject.tokenizer, arguments)
     reading, origin = read(subject, asked, reply, settings)
     return reading, token_statistics(subject, reading, origin["drawn"], settings.number)
 

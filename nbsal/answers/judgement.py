@@ -42,14 +42,12 @@ class Judgement:
     @property
     def curve(self) -> Floats:
         """The log-probability of the reply after each step, best unit first."""
-        curve: Floats = self.hidden[:, list(self.tokens)].sum(1)
-        return curve
+        return self.hidden[:, list(self.tokens)].sum(1)
 
     @property
     def random_curves(self) -> Floats:
         """The same for random orders, [order, step]."""
-        curves: Floats = self.random[:, :, list(self.tokens)].sum(2)
-        return curves
+        return self.random[:, :, list(self.tokens)].sum(2)
 
     @property
     def drop(self) -> float:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from nbsal.support.lazy import LazyClass, LazyModule
 
 if TYPE_CHECKING:
-    from nbsal.answers import prompts as prompts
-    from nbsal.answers import statistics as statistics
-    from nbsal.answers.hiding import Hiding as Hiding
+    from nbsal.answers.prompt import prompts as prompts
+    from nbsal.answers.scoring import statistics as statistics
+    from nbsal.answers.scoring.hiding import Hiding as Hiding
 else:
-    Hiding = LazyClass("nbsal.answers.hiding", "Hiding")
-    prompts = LazyModule("nbsal.answers.prompts")
-    statistics = LazyModule("nbsal.answers.statistics")
+    Hiding = LazyClass("nbsal.answers.scoring.hiding", "Hiding")
+    prompts = LazyModule("nbsal.answers.prompt.prompts")
+    statistics = LazyModule("nbsal.answers.scoring.statistics")

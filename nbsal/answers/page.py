@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbsal.answers import findings, sentences
-from nbsal.answers.findings import Finding, SourceName
-from nbsal.answers.phrases import PhraseMatrix
-from nbsal.answers.reading import Reading
+from nbsal.answers.prompt.reading import Reading
+from nbsal.answers.words import reply_facts, sentences
+from nbsal.answers.words.phrases import PhraseMatrix
+from nbsal.answers.words.reply_facts import PartFacts, SourceName
 from nbsal.render import html, text_lines
 from nbsal.render.headline import Phrase, percent, plain
 from nbsal.render.html import ScoredSpan
@@ -36,7 +36,7 @@ class AnswerPicture:
 
     reading: Reading
     total: Floats
-    finding: Finding
+    facts: PartFacts
     matrix: PhraseMatrix
     notes: Sequence[str]
     chosen: frozenset[int] = frozenset()
@@ -46,12 +46,12 @@ class AnswerPicture:
     @property
     def names(self) -> list[SourceName]:
         """The names of the sources."""
-        return findings.source_names(self.reading.prompt.sources)
+        return reply_facts.source_names(self.reading.prompt.sources)
 
     @property
     def headline(self) -> list[Phrase]:
         """The sentences above it."""
-        return sentences.headline(self.finding)
+        return sentences.headline(self.facts)
 
     @property
     def sentence(self) -> str:
@@ -78,11 +78,11 @@ class AnswerPicture:
 
     def _numbers(self, number: int) -> str:
         """The share of a source, and the log-probability without it."""
-        size = self.finding.shares[number]
+        size = self.facts.shares[number]
         share = f"{percent(size if abs(size) >= ROUNDED else 0.0, 0)} of the scores"
-        if number not in self.fallen or self.finding.before is None:
+        if number not in self.fallen or self.facts.before is None:
             return share
-        return f"{share} · {sentences.change_text(self.finding, self.fallen[number])} without it"
+        return f"{share} · {sentences.change_text(self.facts, self.fallen[number])} without it"
 
     def special_share(self) -> float:
         """The share of all absolute scores that lies on tokens of the template, and on special ones."""
@@ -94,7 +94,7 @@ class AnswerPicture:
 def answer_html(picture: AnswerPicture) -> str:
     """An answer as HTML without scripts."""
     sources = picture.cards()
-    largest = html.largest_score([words for *_, words in sources])
+    largest, carriers = html.largest_score([words for *_, words in sources]), sentences.carriers_text(picture.facts)
     cards = "".join(
         f'<div style="{CARD}"><div style="font-size:85%"><b>{html.escape(title)}</b> · {html.escape(share)}</div>'
         f"{html.text_html([words], largest)}</div>"
@@ -103,7 +103,7 @@ def answer_html(picture: AnswerPicture) -> str:
     body = [
         html.headline_html(picture.headline),
         f'<p dir="auto" style="{REPLY}">{_reply_html(picture)}</p>',
-        _carriers_html(picture),
+        f'<p dir="auto" style="{html.SMALL}">{html.escape(carriers)}</p>' if carriers else "",
         html.legend_html(bool((picture.total < 0).any())),
         cards,
         html.share_html(picture.special_share()),
@@ -126,7 +126,7 @@ def answer_png(picture: AnswerPicture) -> bytes:
         for phrase, row in zip(matrix.names, matrix.shares, strict=True)
     ]
     finding = ScoredText(matrix.finding, [], 1.0)
-    rows += filter(None, [sentences.carriers_text(picture.finding)])
+    rows += filter(None, [sentences.carriers_text(picture.facts)])
     return text_lines.png(text_lines.draw([*drawn, finding], notes=[*rows, " · ".join(picture.notes)]))
 
 
@@ -139,12 +139,6 @@ def _reply_html(picture: AnswerPicture) -> str:
             pieces.append(f'<span style="{CHOSEN}">{text}</span>' if token in picture.chosen else text)
         at = max(at, end)
     return "".join(pieces).strip()
-
-
-def _carriers_html(picture: AnswerPicture) -> str:
-    """The words of the reply through which scores came."""
-    words = sentences.carriers_text(picture.finding)
-    return f'<p dir="auto" style="{html.SMALL}">{html.escape(words)}</p>' if words else ""
 
 
 def _shares_in_words(row: Floats, names: Sequence[SourceName]) -> str:

@@ -6,9 +6,9 @@ from typing import Any
 
 from nbsal.answers.answer import Answer
 from nbsal.answers.answering import explain_reading, read
-from nbsal.answers.generate import Generated, generate_batch, writes_each_alone
-from nbsal.answers.reading import Prompt
-from nbsal.answers.requests import read_asked
+from nbsal.answers.prompt.generate import Generated, generate_batch, writes_each_alone
+from nbsal.answers.prompt.reading import Prompt
+from nbsal.answers.prompt.requests import read_asked
 from nbsal.answers.settings import OF_ALL_ROWS, ReplySettings
 from nbsal.explain.explainer import Explainer
 from nbsal.model.subject import Subject
@@ -27,7 +27,7 @@ def explain_rows(explainer: Explainer, rows: Any, **arguments: Any) -> list[Answ
     perhaps "documents" and "reply". Row i draws tokens from `seed` + i. An error keeps the answers before it as
     `partial`.
     """
-    settings = ReplySettings.of(explainer.subject.tokenizer, arguments, (*OF_ALL_ROWS, "progress", "cancel"))
+    settings = ReplySettings.parse(explainer.subject.tokenizer, arguments, (*OF_ALL_ROWS, "progress", "cancel"))
     rows, answers = list_rows(rows), list[Answer]()
     with Meter(len(rows), settings.progress, settings.cancel) as meter:
         at = 0

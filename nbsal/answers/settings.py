@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Self
 
-from nbsal.answers.hops import check_hops
+from nbsal.answers.scoring.hops import check_hops
 from nbsal.model.target import NUMBERS
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import transformers
@@ -53,12 +53,16 @@ class ReplySettings:
         check_hops(self.hops)
 
     @classmethod
-    def of(cls, tokenizer: Any, arguments: Mapping[str, Any], names: Collection[str] = ()) -> Self:
+    def of(cls, tokenizer: Any, writing: Mapping[str, Any], **own: Any) -> Self:
+        """From settings of what writes the reply, and these of our own."""
+        generate, templates = split_settings(writing, tokenizer, own.get("template"))
+        return cls(**own, generate=generate, template_settings=templates)
+
+    @classmethod
+    def parse(cls, tokenizer: Any, arguments: Mapping[str, Any], names: Collection[str] = ()) -> Self:
         """From arguments; those with other names than these (by default, all) are settings of what writes the reply."""
         own = {name: value for name, value in arguments.items() if name in (names or NAMES)}
-        others = {name: value for name, value in arguments.items() if name not in own}
-        generate, templates = split_settings(others, tokenizer, own.get("template"))
-        return cls(**own, generate=generate, template_settings=templates)
+        return cls.of(tokenizer, {name: arguments[name] for name in arguments if name not in own}, **own)
 
 
 NAMES = tuple(name for name in ReplySettings.__dataclass_fields__ if name not in ("generate", "template_settings"))

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.answers.hops import ALL, Count, follow_answer
-from nbsal.answers.reading import TEMPLATE, unit_sums
+from nbsal.answers.prompt.reading import TEMPLATE, unit_sums
+from nbsal.answers.scoring.hops import ALL, Count, follow_answer
 from nbsal.support.arrays import Floats
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import positive_number

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Audit the texts of a file, and print the words that matter most."""
-    from nbsal.corpus.sources import open_columns
+    from nbsal.corpus.reading.sources import open_columns
     from nbsal.evaluation.audit.measure import plan_audit
 
     columns = [options.text, *filter(None, [options.label]), *options.group]

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from nbsal.corpus.manifest import Shard
+from nbsal.corpus.folder.manifest import Shard
+from nbsal.corpus.folder.storage import Storage
 from nbsal.corpus.shards import Task
-from nbsal.corpus.storage import Storage
 from nbsal.support.progress import Meter
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 from nbsal import evaluation
 from nbsal.corpus import arrays
-from nbsal.corpus.manifest import VOCABULARY, Shard
+from nbsal.corpus.folder.manifest import VOCABULARY, Shard
 from nbsal.corpus.parquet import ERROR, PAIR, TEXT, from_table
 from nbsal.corpus.stored import Stored, open_stored, reads_shards
 from nbsal.corpus.units import Units, columns_of
@@ -140,8 +140,7 @@ class Corpus(Stored, Sequence[Saliency]):
 
     @cached_property
     def _vocabulary(self) -> list[str]:
-        names: list[str] = json.loads(self._read_file(VOCABULARY, self.plan.vocabulary))
-        return names
+        return json.loads(self._read_file(VOCABULARY, self.plan.vocabulary))
 
     def _explained_table(self, shard: Shard, columns: Sequence[str]) -> Any:
         """Some columns of the explained texts of a shard."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.corpus.manifest import Plan
+from nbsal.corpus.folder.manifest import Plan
 from nbsal.explain.saliency import Saliency
 from nbsal.model.loading.usage import PREDICTS_TOKENS
 from nbsal.model.text.tokens import Row

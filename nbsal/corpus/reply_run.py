@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from nbsal.answers.generate import Generated
-from nbsal.answers.hops import Count
+from nbsal.answers.prompt.generate import Generated
 from nbsal.answers.replies import explain_row, plain, write_rows
-from nbsal.answers.settings import OF_ALL_ROWS, ReplySettings, split_settings
-from nbsal.corpus.destination import open_destination
-from nbsal.corpus.manifest import Plan, Shard
+from nbsal.answers.scoring.hops import Count
+from nbsal.answers.settings import OF_ALL_ROWS, ReplySettings
+from nbsal.corpus.folder.destination import open_destination
+from nbsal.corpus.folder.manifest import Plan, Shard
+from nbsal.corpus.folder.storage import Storage
+from nbsal.corpus.reading.sources import Source, UnreadableRow, open_columns
 from nbsal.corpus.replies import Replies, open_replies
 from nbsal.corpus.reply_table import ASKED, Answers, to_table
 from nbsal.corpus.run import check_explainers, run_shards
 from nbsal.corpus.shards import Task, error_text, write_shard
-from nbsal.corpus.sources import Source, UnreadableRow, open_columns
-from nbsal.corpus.storage import Storage
 from nbsal.evaluation.cache import Explainers
 from nbsal.support.errors import Cancelled, InputError, OverBudget, ServerError
 from nbsal.support.progress import Meter, Progress
@@ -71,14 +71,13 @@ def explain_replies(
     members, storage = check_explainers(explainers), open_destination(out, source)
     names = {"asked": asked, "documents": documents, "reply": reply}
     columns = {key: name for key, name in names.items() if name is not None}
-    tokenizer = next(iter(members.values())).subject.tokenizer
-    generate, templates = split_settings(generate, tokenizer, template)
-    if seed is None and generate.get("do_sample") and reply is None:
+    settings = ReplySettings.of(
+        next(iter(members.values())).subject.tokenizer, generate, unit=unit, number=number, template=template,
+        tools=tools, seed=seed, batch_size=batch_size, hops=hops,
+    )  # fmt: skip
+    if seed is None and settings.generate.get("do_sample") and reply is None:
         message = "do_sample=True draws tokens, which a resumed run must draw again. Pass a seed."
         raise InputError(message, argument="seed", value=seed)
-    settings = ReplySettings(
-        (), unit, number, template, tools, seed, batch_size, hops, generate=generate, template_settings=templates
-    )
     shard_rows, recorded = positive_number(shard_rows, "shard_rows"), _plan_settings(settings, columns)
 
     def create_task(tokens: int | None) -> Task:
@@ -141,5 +140,4 @@ def _plan_settings(settings: ReplySettings, columns: Mapping[str, str]) -> dict[
     for name in ("template", "tools"):
         if entries[name] is not None:
             entries[name] = hashlib.sha256(repr(entries[name]).encode()).hexdigest()
-    stored: dict[str, Any] = json.loads(json.dumps(entries, default=repr))
-    return stored
+    return json.loads(json.dumps(entries, default=repr))

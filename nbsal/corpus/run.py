@@ -11,11 +11,11 @@ import torch
 
 from nbsal.corpus import cluster
 from nbsal.corpus.dataset import Corpus, open_corpus
-from nbsal.corpus.destination import open_destination
-from nbsal.corpus.manifest import VOCABULARY, Manifest, Plan, Shard, source_digest, vocabulary_json
+from nbsal.corpus.folder.destination import open_destination
+from nbsal.corpus.folder.manifest import VOCABULARY, Manifest, Plan, Shard, source_digest, vocabulary_json
+from nbsal.corpus.folder.storage import Storage
+from nbsal.corpus.reading.sources import Columns, Source, open_source
 from nbsal.corpus.shards import ShardTask, Task
-from nbsal.corpus.sources import Columns, Source, open_source
-from nbsal.corpus.storage import Storage
 from nbsal.corpus.stored import Stored
 from nbsal.evaluation.cache import Explainers, named_explainers
 from nbsal.explain.explainer import Explainer

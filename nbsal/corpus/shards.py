@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.corpus.manifest import Plan, Shard, source_digest
+from nbsal.corpus.folder.manifest import Plan, Shard, source_digest
+from nbsal.corpus.folder.storage import Storage, digest
 from nbsal.corpus.parquet import RowResult, scale_scores, to_table
-from nbsal.corpus.sources import UnreadableRow
-from nbsal.corpus.storage import Storage, digest
+from nbsal.corpus.reading.sources import UnreadableRow
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.many import explain_rows
 from nbsal.explain.saliency import Saliency

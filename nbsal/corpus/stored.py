@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache, wraps
 from typing import Any, ClassVar, TypeVar
 
-from nbsal.corpus import integrity
-from nbsal.corpus.manifest import Manifest, Plan, Shard
+from nbsal.corpus.folder import integrity
+from nbsal.corpus.folder.manifest import Manifest, Plan, Shard
+from nbsal.corpus.folder.storage import Storage
 from nbsal.corpus.parquet import ERROR, TEXT
-from nbsal.corpus.storage import Storage
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import dataset, pandas, pyarrow
 from nbsal.support.validation import checked, loading, plural
@@ -43,7 +43,7 @@ class Stored:
         self.shards: list[Shard] = [manifest.shards[number] for number in sorted(manifest.shards)]
         self.complete = manifest.complete
         self._storage = storage
-        self._table = lru_cache(maxsize=2)(self._read_shard)
+        self._table = lru_cache(maxsize=2)(lambda at: self._read_columns(self.shards[at]))  # the table of a shard
 
     @property
     def methods(self) -> list[str]:
@@ -103,8 +103,7 @@ class Stored:
         self._require_shards()
         with ThreadPoolExecutor() as pool:
             tables = list(pool.map(lambda shard: self._read_columns(shard, columns), self.shards))
-        frame: pandas.DataFrame = pyarrow.concat_tables(tables).to_pandas()
-        return frame
+        return pyarrow.concat_tables(tables).to_pandas()
 
     def failures(self) -> "pandas.DataFrame":
         """The texts that could not be explained, with their errors."""
@@ -147,10 +146,6 @@ class Stored:
         if data is None:
             raise integrity.damage(self._storage, [name])
         return data
-
-    def _read_shard(self, at: int) -> Any:
-        """The table of a shard."""
-        return self._read_columns(self.shards[at])
 
     def _read_columns(self, shard: Shard, columns: Sequence[str] | None = None) -> Any:
         """Some columns of a shard, or all, after checking the checksum of the whole file."""

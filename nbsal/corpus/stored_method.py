@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from nbsal.corpus.manifest import Plan
+from nbsal.corpus.folder.manifest import Plan
 from nbsal.evaluation.cache import Cache
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliency

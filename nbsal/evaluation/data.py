@@ -112,8 +112,7 @@ def texts(frame: "pandas.DataFrame") -> list[Text]:
         raise InputError(message, argument="frame", value=frame)
     names = [name for name in frame.columns if name in TEXT_COLUMNS]
     if len(set(names)) < len(names):
-        message = f"frame has two columns of the same name: {', '.join(names)}."
-        raise InputError(message, argument="frame", value=frame)
+        raise InputError(f"frame has two columns of the same name: {', '.join(names)}.", argument="frame", value=frame)
     columns = [frame[name].tolist() for name in TEXT_COLUMNS if name in names]
     if not 1 <= len(columns) <= 2:
         message = f"frame must have one or two of the columns {', '.join(TEXT_COLUMNS)}, but it has {len(columns)}."

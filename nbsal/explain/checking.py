@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.explain.finding import DECIDED, TOO_LONG, Candidate, Check, Outcome, candidates, choose_named
+from nbsal.explain.decision_facts import DECIDED, TOO_LONG, Candidate, Check, Outcome, candidates, choose_named
 from nbsal.explain.saliency import Saliency
 from nbsal.methods.rng import text_rng
 from nbsal.model.running.masking import TEXT, MaskedModel

@@ -52,7 +52,10 @@ def compare(
         explainers = {name: Explainer(subject, method) for name, method in named.items()}
         return Comparison(explain_many(explainers, many, targets, batch_size, progress, cancel))
     explainers_by_model = {
-        model: {_joined(model, name, len(named)): Explainer(named_subject, method) for name, method in named.items()}
+        model: {
+            model if len(named) == 1 else f"{model}: {name}": Explainer(named_subject, method)
+            for name, method in named.items()
+        }
         for model, named_subject in subject.items()
     }
     results, every_text = Comparison(), list(text_list(many))
@@ -63,8 +66,3 @@ def compare(
             error.partial = results | (error.partial or {})
             raise
     return results
-
-
-def _joined(model: str, method: str, methods: int) -> str:
-    """The name of a result of one model and method among several models."""
-    return model if methods == 1 else f"{model}: {method}"

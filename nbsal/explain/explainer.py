@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from nbsal.explain import checking
+from nbsal.explain.decision_facts import DECIDED, budget
 from nbsal.explain.explanation import versions
-from nbsal.explain.finding import DECIDED, budget
 from nbsal.explain.many import explain_batch, explain_many, plan_batch, windows_of
 from nbsal.explain.saliency import LayerSaliency, Saliencies, Saliency
 from nbsal.explain.windows import target_jobs
@@ -151,18 +151,14 @@ class Explainer:
         6 calls, about 810 tokens
         """
         answers = import_module("nbsal.answers.answering")  # by name: answers are a room above this one
-        plan: Plan = answers.plan_reply(
-            {"": self}, asked, reply, answers.ReplySettings.of(self.subject.tokenizer, settings)
-        )
-        return plan
+        parsed = answers.ReplySettings.parse(self.subject.tokenizer, settings)
+        return answers.plan_reply({"": self}, asked, reply, parsed)
 
     def reply(self, asked: Any, reply: Any = None, **settings: Any) -> "Answer":
         """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""
         answers = import_module("nbsal.answers.answering")  # by name: answers are a room above this one
-        answer: Answer = answers.explain_one(
-            self, asked, reply, answers.ReplySettings.of(self.subject.tokenizer, settings)
-        )
-        return answer
+        parsed = answers.ReplySettings.parse(self.subject.tokenizer, settings)
+        return answers.explain_reply({"": self}, asked, reply, parsed)[""]
 
     def replies(self, rows: Any, **settings: Any) -> "list[Answer]":
         """Explain many replies: rows are prompts, or dicts with "asked", "documents", "reply"; see `explain_rows`."""

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.explain.finding import Check
+from nbsal.explain.decision_facts import Check
 from nbsal.methods import labels
 from nbsal.model.loading.plain_values import from_plain, numbers, to_plain
 from nbsal.model.loading.saved_files import check_format, read_json, reading, write_json

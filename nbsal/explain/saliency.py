@@ -7,9 +7,9 @@ from typing import Any, overload
 
 import numpy as np
 
+from nbsal.explain.decision_facts import Check, DecisionFacts, HeadsOff
 from nbsal.explain.explanation import Explanation
-from nbsal.explain.finding import Check
-from nbsal.explain.sentence import Finding, HeadsOff, Statement, statement
+from nbsal.explain.sentence import Statement, statement
 from nbsal.render import colours, fonts, html
 from nbsal.render.headline import plain
 from nbsal.support.errors import InputError, UnknownName
@@ -87,13 +87,13 @@ class Saliency(Explanation):
         """What hiding its words does to the decision, if that was measured."""
         return self.checks.get(0)
 
-    def finding(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> Finding:
+    def facts(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> DecisionFacts:
         """The facts from which sentences are made; `target_probability` is that of another class that is explained.
 
         With `heads_off` the decision is compared with that without some heads.
         """
         named = self.target if self.target in self.decided else self.prediction
-        return Finding(
+        return DecisionFacts(
             self.display_name(named),
             self.display_name(self.target),
             self.decided.get(named, self.confidence),
@@ -111,7 +111,7 @@ class Saliency(Explanation):
 
     def statement(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> Statement:
         """What is said about the decision and its words, and how it was checked."""
-        return statement(self.finding(target_probability, heads_off))
+        return statement(self.facts(target_probability, heads_off))
 
     def scored_spans(self, level: str = "token") -> list[list[html.ScoredSpan]]:
         """The text as typed, cut at its tokens or words into spans with a score; one list for each text of a pair."""

@@ -4,7 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nbsal.explain.finding import SINGLED_OUT, Candidate, Check, Outcome, State, candidates, proposed
+from nbsal.explain.decision_facts import (
+    SINGLED_OUT,
+    Candidate,
+    Check,
+    DecisionFacts,
+    HeadsOff,
+    Outcome,
+    State,
+    candidates,
+    proposed,
+)
 from nbsal.render.headline import Phrase, change_words, confidence, in_row, name_in_sentence, phrases, plain
 
 LEANING = 0.6  # probability below which a decision is doubtful
@@ -13,47 +23,6 @@ MOST = 0.5  # share of all absolute scores on special tokens above which the sen
 NUMBERS = "no one two three four five six seven eight nine ten".split()
 NOT_CHECKED = "not checked"
 EVERY_ZERO = "Every word scores 0."
-
-
-@dataclass(frozen=True)
-class HeadsOff:
-    """The decision with `off` of `total` attention heads switched off; probabilities as in `Finding`."""
-
-    off: int
-    total: int
-    prediction: str
-    probability: float | None = None
-    target_probability: float | None = None
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The facts of a result: the decision, the scores of its words (text, score, part), and what hiding words does.
-
-    Probabilities are None where there are none. `contrary` says that something else than the prediction is explained;
-    `about_target` is False for methods whose scores do not depend on the target; `parts` is 2 for a pair; `special` is
-    the share of the score on special tokens; `place` says of which words a tagger decides, and `also` has the other
-    labels that a text has, with their probabilities.
-    """
-
-    prediction: str
-    target: str
-    probability: float | None = None
-    target_probability: float | None = None
-    contrary: bool = False
-    words: Sequence[tuple[str, float, int]] = ()
-    about_target: bool = True
-    parts: int = 1
-    special: float = 0.0
-    heads_off: HeadsOff | None = None
-    check: Check | None = None
-    place: str = ""
-    also: tuple[tuple[str, float], ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The class whose probability is measured."""
-        return self.target if self.contrary else self.prediction
 
 
 @dataclass(frozen=True)
@@ -83,80 +52,78 @@ class Statement:
         return dict(vars(self))
 
 
-def statement(finding: Finding) -> Statement:
+def statement(facts: DecisionFacts) -> Statement:
     """The sentence about a result, and how it was checked.
 
-    >>> warm = statement(Finding("positive", "positive", 0.998, words=[("warm", 2.0, 0), ("slow", -1.0, 0)]))
+    >>> warm = statement(DecisionFacts("positive", "positive", 0.998, words=[("warm", 2.0, 0), ("slow", -1.0, 0)]))
     >>> plain(warm.sentence)
     'positive, 99.8\u202f%. Highest score: warm; against it: slow (not checked).'
     """
-    check, lead = finding.check, _lead(finding)
-    if not finding.words:
+    check, lead = facts.check, _lead(facts)
+    if not facts.words:
         return Statement(lead)
-    if check is None or finding.heads_off is not None:
-        return Statement(phrases(lead, " ", _scores(finding)))
-    checked = _Checked(finding, check)
+    if check is None or facts.heads_off is not None:
+        return Statement(phrases(lead, " ", _scores(facts)))
+    checked = _Checked(facts, check)
     return Statement(phrases(lead, " ", checked.sentence()), check.state, checked.line(), tuple(checked.effects()))
 
 
-def _lead(finding: Finding) -> list[Phrase]:
+def _lead(facts: DecisionFacts) -> list[Phrase]:
     """The decision: "positive, 99.8 %." or "Why not negative (0.2 %)?"."""
-    if finding.contrary:
-        target = finding.target.replace(" - ", " \u2212 ")  # of a contrast
-        why = "Why not " if target == finding.target else "Why "
-        return phrases(why, ("class", target), _target_share(finding), "?")
-    return phrases(_verdict(finding), ".")
+    if facts.contrary:
+        target = facts.target.replace(" - ", " \u2212 ")  # of a contrast
+        why = "Why not " if target == facts.target else "Why "
+        return phrases(why, ("class", target), _target_share(facts), "?")
+    return phrases(_verdict(facts), ".")
 
 
-def _verdict(finding: Finding) -> list[Phrase]:
-    probability = finding.probability
-    if finding.heads_off is not None:
-        return _verdict_without(finding, finding.heads_off)
+def _verdict(facts: DecisionFacts) -> list[Phrase]:
+    probability = facts.probability
+    if facts.heads_off is not None:
+        return _verdict_without(facts, facts.heads_off)
     if probability is None:
-        return phrases(("class", finding.prediction), _explained_value(finding))
+        return phrases(("class", facts.prediction), _explained_value(facts))
     leaning = "leaning " if probability < LEANING else ""
-    return phrases(
-        leaning, ("class", finding.prediction), f"{finding.place}, {confidence(probability)}", _also(finding)
-    )
+    return phrases(leaning, ("class", facts.prediction), f"{facts.place}, {confidence(probability)}", _also(facts))
 
 
-def _also(finding: Finding) -> list[Phrase]:
+def _also(facts: DecisionFacts) -> list[Phrase]:
     """The other labels of the text."""
-    if not finding.also:
+    if not facts.also:
         return []
-    best = sorted(finding.also, key=lambda pair: -pair[1])
+    best = sorted(facts.also, key=lambda pair: -pair[1])
     names = [phrases(("class", label), f" ({confidence(value)})") for label, value in best[:MOST_ALSO]]
     more = len(best) - len(names)
     return phrases("; also ", in_row([*names, *([phrases(f"{more} more")] if more else [])]))
 
 
-def _explained_value(finding: Finding) -> str:
+def _explained_value(facts: DecisionFacts) -> str:
     """Which one of several values is explained."""
-    target, prediction = finding.target, finding.prediction
+    target, prediction = facts.target, facts.prediction
     named = target != prediction and (f"{target} " in prediction or " - " in target)
     return f", explained: {target}" if named else ""
 
 
-def _verdict_without(finding: Finding, heads_off: HeadsOff) -> list[Phrase]:
+def _verdict_without(facts: DecisionFacts, heads_off: HeadsOff) -> list[Phrase]:
     """The decision before and after some heads are switched off."""
     heads = f" with {heads_off.off} of {heads_off.total} heads off"
-    turned = heads_off.prediction != finding.prediction
-    before, after = ("class", finding.prediction), ("class", heads_off.prediction)
-    if finding.probability is None or heads_off.probability is None:
+    turned = heads_off.prediction != facts.prediction
+    before, after = ("class", facts.prediction), ("class", heads_off.prediction)
+    if facts.probability is None or heads_off.probability is None:
         return (
-            phrases(("struck", finding.prediction), " → ", after, heads) if turned else phrases(before, ", also", heads)
+            phrases(("struck", facts.prediction), " → ", after, heads) if turned else phrases(before, ", also", heads)
         )
-    first, second = change_words(finding.probability, heads_off.probability)
+    first, second = change_words(facts.probability, heads_off.probability)
     return phrases(
         before, ", ", ("struck", first), f" → {second}{heads}", [("text", ": now "), after] if turned else ""
     )
 
 
-def _target_share(finding: Finding) -> list[Phrase]:
+def _target_share(facts: DecisionFacts) -> list[Phrase]:
     """The probability of the explained class, in brackets."""
-    probability, heads_off = finding.target_probability, finding.heads_off
-    if finding.check is not None and finding.check.probable:
-        probability = finding.check.whole.value
+    probability, heads_off = facts.target_probability, facts.heads_off
+    if facts.check is not None and facts.check.probable:
+        probability = facts.check.whole.value
     if probability is None:
         return []
     if heads_off is None or heads_off.target_probability is None:
@@ -165,21 +132,21 @@ def _target_share(finding: Finding) -> list[Phrase]:
     return phrases(" (", ("struck", before), f" → {after} with {heads_off.off} of {heads_off.total} heads off)")
 
 
-def _scores(finding: Finding) -> list[Phrase]:
+def _scores(facts: DecisionFacts) -> list[Phrase]:
     """The words with the highest scores, which nothing has checked."""
-    words, total = candidates(finding.words), sum(abs(score) for _, score, _ in finding.words)
+    words, total = candidates(facts.words), sum(abs(score) for _, score, _ in facts.words)
     if not total:
         return phrases(EVERY_ZERO)
     if max(abs(word.score) for word in words) <= SINGLED_OUT * total:
         return phrases("No single word stands out.")
     best = proposed([word for word in words if word.score > 0])
     against = [word for word in words if word.score < 0]
-    opening = "Attended to most" if not finding.about_target else f"Highest score{'s' if len(best) > 1 else ''}"
-    among = " among the words" if finding.special > MOST else ""
+    opening = "Attended to most" if not facts.about_target else f"Highest score{'s' if len(best) > 1 else ''}"
+    among = " among the words" if facts.special > MOST else ""
     both = "; against it: " if best else f"Lowest scores{among}: "
     return phrases(
-        *((f"{opening}{among}: ", _names(best, finding)) if best else ()),
-        *((both, _names(against, finding)) if against else ()),
+        *((f"{opening}{among}: ", _names(best, facts)) if best else ()),
+        *((both, _names(against, facts)) if against else ()),
         f" ({NOT_CHECKED}).",
     )
 
@@ -188,7 +155,7 @@ def _scores(finding: Finding) -> list[Phrase]:
 class _Checked:
     """What is said of a decision whose words were hidden."""
 
-    finding: Finding
+    facts: DecisionFacts
     check: Check
 
     def sentence(self) -> list[Phrase]:
@@ -237,13 +204,13 @@ class _Checked:
 
     def _would(self, outcome: Outcome) -> list[Phrase]:
         """ "it would be negative (positive 12 %)" or "it would still be positive, at 61 %" """
-        name, value = self.finding.name, self._value(outcome.value)
+        name, value = self.facts.name, self._value(outcome.value)
         if not outcome.prediction:
             return phrases(f" it would be {value}")
         if self.check.turns(outcome):
             share = value if outcome.prediction == name else f"{name} {value}"
             return phrases(" it would be ", ("class", outcome.prediction), f" ({share})")
-        if self.finding.contrary:
+        if self.facts.contrary:
             return phrases(f", {name} would have {value}")
         return phrases(" it would still be ", ("class", outcome.prediction), f", at {value}")
 
@@ -263,7 +230,7 @@ class _Checked:
         return []
 
     def _names(self, numbers: Sequence[int]) -> list[Phrase]:
-        return _names([self.check.candidates[number] for number in numbers], self.finding)
+        return _names([self.check.candidates[number] for number in numbers], self.facts)
 
     def _value(self, value: float) -> str:
         return confidence(value) if self.check.probable else f"{value:.4g}"
@@ -275,12 +242,12 @@ class _Checked:
         return f"{number} random word{'' if count == 1 else 's'}"
 
 
-def _names(words: Sequence[Candidate], finding: Finding) -> list[Phrase]:
+def _names(words: Sequence[Candidate], facts: DecisionFacts) -> list[Phrase]:
     """Words in a row, each with how often it is there and its part of a pair."""
 
     def name(word: Candidate) -> list[Phrase]:
         often = f" × {len(word.words)}" if len(word.words) > 1 else ""
-        place = f" ({'second' if word.part else 'first'} text)" if finding.parts > 1 else ""
+        place = f" ({'second' if word.part else 'first'} text)" if facts.parts > 1 else ""
         return phrases(("against" if word.score < 0 else "for", name_in_sentence(word.text)), often + place)
 
     return in_row([name(word) for word in words])

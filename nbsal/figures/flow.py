@@ -11,7 +11,7 @@ from matplotlib.patches import ConnectionPatch
 from torch import Tensor
 
 from nbsal.figures import style
-from nbsal.methods.relevance import MaskLRP
+from nbsal.methods.propagation import MaskLRP
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
 from nbsal.passes import trace
@@ -148,5 +148,4 @@ def _draw_heads(ax: Axes, flow: Flow) -> None:
 
 def _token_sums(hidden: Tensor) -> Floats:
     """Sum [batch, position, width] over the width, for the first text."""
-    sums: Floats = hidden[0].sum(-1).double().cpu().numpy()
-    return sums
+    return hidden[0].sum(-1).double().cpu().numpy()

@@ -35,8 +35,7 @@ def frame(table: Mapping[str, Numbers], measures: tuple[str, ...]) -> pandas.Dat
     """
     parts = {name: pandas.DataFrame(dict(rows), index=list(measures)).T for name, rows in table.items()}
     rows = dict.fromkeys(name for numbers in table.values() for name in numbers)
-    joined: pandas.DataFrame = pandas.concat(parts, axis=1).loc[list(rows)]
-    return joined
+    return pandas.concat(parts, axis=1).loc[list(rows)]
 
 
 @checked

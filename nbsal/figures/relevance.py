@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from nbsal.explain.saliency import Saliency
 from nbsal.figures import style
 from nbsal.methods.attention import identity, normalise_rows, roll_out
-from nbsal.methods.relevance import TransformerAttribution
+from nbsal.methods.propagation import TransformerAttribution
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes import trace

@@ -80,11 +80,10 @@ def _numbers_and_styles(
         columns[heading] = rows[summary]
         count += int(rows["low"].notna().sum())
         columns[interval] = pandas.Series(
-            {name: _interval_text(low, high) for name, low, high in rows[["low", "high"]].itertuples()}
+            {
+                name: "" if pandas.isna(low) else f"{low:.3f} to {high:.3f}"
+                for name, low, high in rows[["low", "high"]].itertuples()
+            }
         )
         styles[heading], styles[interval] = results.cell_styles(measure, ours, names), dict.fromkeys(names, "")
     return pandas.DataFrame(columns, index=names), pandas.DataFrame(styles, index=names), count
-
-
-def _interval_text(low: float, high: float) -> str:
-    return "" if pandas.isna(low) else f"{low:.3f} to {high:.3f}"

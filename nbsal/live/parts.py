@@ -39,8 +39,7 @@ class Part:
         return self._array().astype("<f4").tobytes() if self.bits == FULL else self.rounded().packed()
 
     def _array(self) -> Floats:
-        array: Floats = self.tensor.detach().cpu().float().numpy()
-        return array
+        return self.tensor.detach().cpu().float().numpy()
 
 
 def parts_of(subject: Subject) -> dict[str, Part]:

@@ -46,8 +46,7 @@ Check = Callable[[Any, str], Any]  # of a value and its name: the value to use, 
 
 def setting(default: T, check: Check) -> T:
     """A setting of a method, which `resolve` checks; None stands for a default and is not checked."""
-    value: T = field(default=default, metadata={"check": check})
-    return value
+    return field(default=default, metadata={"check": check})
 
 
 def one_of(*choices: object) -> Check:

@@ -16,7 +16,7 @@ from nbsal.methods import (
     paths,
     perturbation,
     plugins,
-    relevance,
+    propagation,
     shapley,
     surrogates,
 )
@@ -30,7 +30,7 @@ from nbsal.support.validation import checked, is_iterable
 
 # Importing a family registers its methods.
 FAMILIES = (
-    gradient, paths, decoding, attention, alti, ifr, decompx, relevance, perturbation, shapley, surrogates, published,
+    gradient, paths, decoding, attention, alti, ifr, decompx, propagation, perturbation, shapley, surrogates, published,
     allennlp, thermostat,
 )  # fmt: skip
 
@@ -137,8 +137,7 @@ def as_method(method: Any, **options: Any) -> Method:
     GradCAM(layer=2)
     """
     if isinstance(method, str):
-        created: Method = create(method, **options)
-        return created
+        return create(method, **options)
     if not isinstance(method, Method):
         message = f"method must be a catalogue name or an instance such as nbsal.GradCAM(), not {method!r:.60}."
         raise InputError(message, argument="method", value=method)

@@ -25,8 +25,7 @@ from nbsal.methods.attention import (
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.methods.perturbation import Perturbation, Random
-from nbsal.methods.reference.published import CheferGAE
-from nbsal.methods.relevance import (
+from nbsal.methods.propagation import (
     GIM,
     LRP,
     AttnLRP,
@@ -34,6 +33,7 @@ from nbsal.methods.relevance import (
     PositionAwareLRP,
     TransformerAttribution,
 )
+from nbsal.methods.reference.published import CheferGAE
 from nbsal.model import sides
 from nbsal.model.subject import Subject
 from nbsal.passes.trace import Trace

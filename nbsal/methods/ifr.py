@@ -145,8 +145,7 @@ def shares(block: Any, paths: Paths, states: Tensor, attention: Tensor, at: Tens
 
 def _added(out: nn.Module, attention: Tensor, values: Tensor) -> Tensor:
     """What attention adds to the residual stream, [query, width]."""
-    added: Tensor = out((attention.to(values) @ values).transpose(0, 1).flatten(1))
-    return added
+    return out((attention.to(values) @ values).transpose(0, 1).flatten(1))
 
 
 def _proximities(sent: Tensor, output: Tensor, attention: Tensor, whole: Tensor) -> Tensor:
@@ -190,8 +189,7 @@ def _matrix(projection: Any) -> Tensor:
 def _without_centre(norm: nn.Module, states: Tensor) -> Tensor:
     """What a norm makes of the states with their own scale, without centring them and without a bias, so linearly."""
     if not type(norm).__name__.endswith("LayerNorm"):
-        scaled: Tensor = norm(states)
-        return scaled
+        return norm(states)
     wide = states.to(torch.promote_types(states.dtype, torch.float32))
     epsilon = getattr(norm, "eps", getattr(norm, "variance_epsilon", 1e-5))
     deviation = (wide.var(-1, unbiased=False, keepdim=True) + epsilon).sqrt()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nbsal.methods.base import Method as Method
     from nbsal.methods.decoding import Decoded as Decoded
     from nbsal.methods.perturbation import Perturbation as Perturbation
-    from nbsal.methods.relevance import MaskLRP as MaskLRP
+    from nbsal.methods.propagation import MaskLRP as MaskLRP
     from nbsal.model import identity as identity
     from nbsal.model import targets as targets
     from nbsal.model.running.masking import MaskedModel as MaskedModel
@@ -29,7 +29,7 @@ else:
     Method = LazyClass("nbsal.methods.base", "Method")
     Decoded = LazyClass("nbsal.methods.decoding", "Decoded")
     Perturbation = LazyClass("nbsal.methods.perturbation", "Perturbation")
-    MaskLRP = LazyClass("nbsal.methods.relevance", "MaskLRP")
+    MaskLRP = LazyClass("nbsal.methods.propagation", "MaskLRP")
     MaskedModel = LazyClass("nbsal.model.running.masking", "MaskedModel")
     Served = LazyClass("nbsal.model.served.served_model", "Served")
     Subject = LazyClass("nbsal.model.subject", "Subject")

@@ -83,8 +83,7 @@ class Perturbation(Method):
 
     def sum_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
         """Scores of the units, [unit], for the sum of all numbers, [coalition, number]."""
-        scores: Floats = self.unit_scores(coalitions, values.sum(1, keepdims=True))[0]
-        return scores
+        return self.unit_scores(coalitions, values.sum(1, keepdims=True))[0]
 
     def scores(self, trace: Trace) -> Tensor:
         return trace.cached(self, lambda: self._score_batch(trace))[0]
@@ -193,8 +192,7 @@ class Occlusion(Perturbation):
 
     def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
         masked = ~coalitions[1:]
-        decreases: Floats = (values[0] - values[1:]).T @ masked / masked.sum(0)
-        return decreases
+        return (values[0] - values[1:]).T @ masked / masked.sum(0)
 
 
 @register(
@@ -247,8 +245,7 @@ def ridge_slopes(points: Floats, values: Floats, weights: Floats, ridge: float) 
     root, size = np.sqrt(weights), points.shape[1]
     design = np.vstack((root[:, None] * centred, np.sqrt(ridge) * np.eye(size)))
     weighted = (root * outcomes.T).T
-    slopes: Floats = np.linalg.lstsq(design, np.concatenate((weighted, np.zeros((size, *values.shape[1:])))))[0]
-    return slopes
+    return np.linalg.lstsq(design, np.concatenate((weighted, np.zeros((size, *values.shape[1:])))))[0]
 
 
 @register(

@@ -68,8 +68,7 @@ class ContextCite(Surrogate):
         return lasso_slopes(coalitions.astype(float), values, self.alpha).T
 
     def sum_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
-        scores: Floats = values.shape[1] * self.unit_scores(coalitions, values.mean(1, keepdims=True))[0]
-        return scores
+        return values.shape[1] * self.unit_scores(coalitions, values.mean(1, keepdims=True))[0]
 
 
 @register(
@@ -120,5 +119,4 @@ def lasso_slopes(points: Floats, values: Floats, alpha: float) -> Floats:
         moves &= change > PRECISION * np.maximum(1.0, size)
         if not moves.any():
             break
-    original: Floats = slopes / np.where(varies, spread, 1.0)[:, None]
-    return original
+    return slopes / np.where(varies, spread, 1.0)[:, None]

@@ -61,8 +61,7 @@ class HeadMask:
     @property
     def syntactic(self) -> Heads:
         """Heads selected for at least one relation."""
-        heads: Heads = np.any([np.zeros_like(self.positional), *self.relations.values()], axis=0)
-        return heads
+        return np.any([np.zeros_like(self.positional), *self.relations.values()], axis=0)
 
     @property
     def selected(self) -> Heads:

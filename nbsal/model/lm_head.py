@@ -91,8 +91,7 @@ class LMHead:
     @torch.no_grad()
     def features(self, hidden: Tensor) -> Tensor:
         """The input of the last linear layer, for hidden states [rows, width]."""
-        features: Tensor = self.transform(hidden)
-        return features
+        return self.transform(hidden)
 
     @torch.no_grad()
     def logits(self, features: Tensor, columns: Tensor) -> Tensor:
@@ -125,7 +124,8 @@ class LMHead:
 def from_model(lm: Any, source: str) -> LMHead:
     """The LM head of a model; the model itself is neither copied nor changed."""
     decoder = lm.get_output_embeddings()
-    if decoder is None or not _predicts_tokens(lm):
+    predicts = sides.writes_replies(lm) or type(lm).__name__.endswith(("ForMaskedLM", "ForCausalLM", "LMHeadModel"))
+    if decoder is None or not predicts:
         raise LanguageHeadError(f"{source} ({type(lm).__name__}) has no LM head. {HINT}", part="lm_head")
     errors = (AttributeError, TypeError, ValueError, RuntimeError, KeyError, IndexError, NbsalError)
     if not sides.writes_replies(lm):
@@ -298,10 +298,6 @@ class _Logits(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         logits: Tensor = self.model(inputs_embeds=hidden[None]).logits
         return logits[0]
-
-
-def _predicts_tokens(lm: Any) -> bool:
-    return sides.writes_replies(lm) or type(lm).__name__.endswith(("ForMaskedLM", "ForCausalLM", "LMHeadModel"))
 
 
 @torch.no_grad()

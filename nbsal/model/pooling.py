@@ -46,8 +46,7 @@ def position_weights(subject: Any, encoded: Encoded) -> Tensor:
         sizes = gradient.norm(dim=-1)
     inside = torch.as_tensor(encoded.attention_mask, device=sizes.device).bool()
     sizes = sizes.masked_fill(~inside, 0.0)
-    weights: Tensor = sizes / sizes.sum(-1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
-    return weights
+    return sizes / sizes.sum(-1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
 
 
 class HeadInput:

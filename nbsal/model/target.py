@@ -78,8 +78,7 @@ def divergence(logits: Tensor, probabilities: Tensor) -> Tensor:
     """
     first, second = logits.double().softmax(-1), probabilities.double()
     entropies = [torch.special.entr(each).sum(-1) for each in ((first + second) / 2, first, second)]
-    result: Tensor = (entropies[0] - (entropies[1] + entropies[2]) / 2).clamp(min=0)
-    return result
+    return (entropies[0] - (entropies[1] + entropies[2]) / 2).clamp(min=0)
 
 
 def log_odds(logprob: Tensor) -> Tensor:

@@ -66,8 +66,7 @@ def apart(subject: Subject, encoded: Encoded, decisions: Sequence[Decision], gra
             graphs[ApartGraph] = record_apart(subject, encoded)
         logits = graphs[ApartGraph].logits
         values = [decision.target.value(row) for decision, row in zip(decisions, logits, strict=True)]
-        result: Apart = graphs[ApartGraph].relevance(torch.stack(values).sum())
-        return result
+        return graphs[ApartGraph].relevance(torch.stack(values).sum())
 
     return restore.exclusively(subject.model, run)
 

@@ -6,17 +6,15 @@ each is propagated by itself.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from nbsal.model import sides
-from nbsal.model.running import architecture, attention_maps, restore
-from nbsal.model.running.attention_maps import AttentionRecorder
+from nbsal.model.running import architecture, restore
 from nbsal.model.running.finite import check_finite
-from nbsal.model.running.layers import Parts, check_maps, join, run_model
-from nbsal.model.running.layout import check_layout
+from nbsal.model.running.layers import Parts, check_recorded, join, recorded_maps, run_model
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.text.tokens import Encoded, Row
@@ -52,30 +50,27 @@ def each_prediction(
 
     def run_row() -> None:
         needs_attention = any(need.startswith("attention") for need in needs)
-        recorder = AttentionRecorder(square=subject.task != sides.REPLY)
         last = LastAttention()
-        model = subject.model
-        recording = attention_maps.with_mode(model, recorder) if needs_attention else last.watching(model)
+        watching = nullcontext() if needs_attention else last.watching(subject.model)
         encoded = Encoded([row], subject.text_encoder.pad_id)
         other = None if replaced is None else (replaced[0], replaced[1].detach().requires_grad_())
         with architecture.forward_mode(subject.model, gradients=True):
-            with recording:
+            with recorded_maps(subject, needs) as maps, watching:
                 logits, states = run_model(subject, subject.inputs(encoded), other)
-            check_layout("hidden states", states.shapes, encoded, subject)
-            if needs_attention:
-                check_maps(subject, encoded, recorder.maps)
+            check_recorded(subject, encoded, {"hidden", *needs}, states, maps)
             values = torch.stack([target.value(logits[0]) for target in targets])
             check_finite(values)
             parts = {("hidden", layer): states.parts(layer) for layer in layers}
-            parts |= {("attention", block): (weights,) for block, weights in enumerate(recorder.maps)}
+            parts |= {("attention", block): (weights,) for block, weights in enumerate(maps)}
             wanted = [key for key in parts if f"{key[0]}_grad" in needs]
-            positions = [_position(target) for target in targets]
+            positions = [target.terms[0][0][0] for target in targets]
             below = wanted and not needs_attention and not states.reply and max(layers) < subject.depth
             begin: Starts | TopStarts | None = None
             if below:
                 begin = last_block.starts(last, values, positions, states.states[-2])
             if wanted and begin is None:
-                begin = _at_top(values, positions, states.top)
+                (gradient,) = torch.autograd.grad(values.sum(), states.top, retain_graph=True)
+                begin = TopStarts([states.top], positions, gradient[0])
             size = chunk or _chunk(subject, len(row), needs)
 
             def propagate(job: Job) -> Trace:
@@ -106,11 +101,6 @@ def _chunk(subject: Subject, size: int, needs: Collection[str]) -> int:
     return max(1, min(MOST, CELLS // (subject.heads * size**2))) if needs_attention else max(1, min(MOST, ROWS // size))
 
 
-def _position(target: Target) -> int:
-    (index, _), *_ = target.terms
-    return index[0]
-
-
 def _copies(job: Job, logits: Tensor, values: Tensor) -> Trace:
     """A trace of one copy of the row for each target, without any parts yet."""
     decisions = [Decision(target.label, logits.new_empty(0), target) for target in job.targets]
@@ -132,11 +122,6 @@ class TopStarts:
         for place, number in enumerate(numbers):
             result[place, 0, positions[number]] = self.gradient[positions[number]]
         return [result]
-
-
-def _at_top(values: Tensor, positions: Sequence[int], top: Tensor) -> TopStarts:
-    (gradient,) = torch.autograd.grad(values.sum(), top, retain_graph=True)
-    return TopStarts([top], positions, gradient[0])
 
 
 def _propagated(outputs: Sequence[Tensor], values: Sequence[Parts], starts: Sequence[Tensor]) -> list[Tensor]:

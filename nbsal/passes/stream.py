@@ -25,8 +25,8 @@ from nbsal.model.target import Decision
 from nbsal.model.text.tokens import Encoded
 from nbsal.passes.attention_flow import Cut, flow
 from nbsal.passes.lrp import mode
-from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMode
-from nbsal.passes.lrp.rules import Rules
+from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMode, unfiltered
+from nbsal.passes.lrp.rules import DEFAULT, Rules
 
 # What a method reads of a block, by name: of its input "hidden", "hidden_grad" and "relevance", [batch, position,
 # width]; of its attention weights "attention", "attention_grad" and "attention_relevance", [batch, head, query, key];
@@ -70,14 +70,26 @@ def summaries(block: Block, parts: Iterable[str]) -> Block:
     return {name: compute(*(block[source] for source in sources)) for name, sources, compute in chosen}
 
 
-def rows_of_map(block: Block, queries: Tensor | None) -> Block:
-    """The rows of a block's attention map of some queries, if there are any.
+@dataclass(frozen=True)
+class Selection:
+    """What is read of every block: its parts by name, of "attention" at some queries only, if any are named.
 
-    >>> rows_of_map({"attention": torch.eye(3)[None, None]}, torch.tensor([2]))
+    >>> rows = Selection(["attention"], queries=torch.tensor([2]))
+    >>> rows.derived({"attention": torch.eye(3)[None, None]})
     {'attention': tensor([[[[0., 0., 1.]]]])}
     """
-    rows = queries is not None and "attention" in block
-    return {"attention": block["attention"][:, :, queries]} if rows else {}
+
+    parts: Collection[str]
+    rules: Rules = DEFAULT  # of relevance
+    attention_filter: AttentionFilter = unfiltered
+    queries: Tensor | None = None
+
+    def derived(self, block: Block) -> Block:
+        """The parts of a block that are computed of recorded ones: means over heads, and rows of the map."""
+        derived = summaries(block, self.parts)
+        if self.queries is not None and "attention" in block:
+            derived["attention"] = block["attention"][:, :, self.queries]
+        return derived
 
 
 @dataclass(frozen=True)
@@ -93,27 +105,21 @@ class Stream:
     last: Tensor
     logits: Tensor
 
-    def blocks(
-        self,
-        decisions: Sequence[Decision],
-        parts: Collection[str],
-        attention_filter: AttentionFilter,
-        queries: Tensor | None,
-    ) -> Iterator[Block]:
+    def blocks(self, decisions: Sequence[Decision], selection: Selection) -> Iterator[Block]:
         """The values of every block, from the last to the first; each is cleared when the next is requested."""
-        run = partial(restore.exclusively, self.subject.model)
+        run, parts = partial(restore.exclusively, self.subject.model), selection.parts
         from_fused = bool(self.fused) and FROM_FUSED.issuperset(parts)
         from_flow = bool(self.mixed) and "relevance" in parts and FROM_FLOW.issuperset(parts)
         maps: float = memory.STREAMED_MAPS
         if from_fused or from_flow:
-            takes_maps = "attention" in parts and queries is None
+            takes_maps = "attention" in parts and selection.queries is None
             maps = memory.FUSED_MAPS if takes_maps else memory.SUMMARY_MAPS / self.subject.heads
         memory.check_fits(self.subject, self.encoded, maps)
         if not from_fused:
             drop_graphs(self.calls)  # blocks run again
         gradient, relevance = run(lambda: self._at_last_layer(decisions, parts))
         for index in reversed(range(len(self.calls))):
-            block = run(lambda: self._run_block(index, gradient, relevance, parts, attention_filter, queries))  # noqa: B023
+            block = run(lambda: self._run_block(index, gradient, relevance, selection))  # noqa: B023
             yield block
             gradient, relevance = block.get("hidden_grad"), block.get("relevance")
             block.clear()  # its maps need not live while those of the next block are computed
@@ -130,22 +136,15 @@ class Stream:
             relevance = _head_gradient(decisions, self.encoded, _proxy(self.logits), _proxy(self.last))
         return gradient, relevance
 
-    def _run_block(
-        self,
-        index: int,
-        gradient: Tensor | None,
-        relevance: Tensor | None,
-        parts: Collection[str],
-        attention_filter: AttentionFilter,
-        queries: Tensor | None,
-    ) -> Block:
+    def _run_block(self, index: int, gradient: Tensor | None, relevance: Tensor | None, selection: Selection) -> Block:
         """The values of a block; `gradient` and `relevance` are those at its output."""
+        parts = selection.parts
         if self.fused and FROM_FUSED.issuperset(parts):
-            return self._summarise(index, gradient, parts, queries)
+            return self._summarise(index, gradient, parts, selection.queries)
         if self.mixed and relevance is not None and FROM_FLOW.issuperset(parts):
-            return self._run_cut(index, gradient, relevance, attention_filter)
-        block = self._run_again(index, gradient, relevance, recorded_parts(parts), attention_filter)
-        block |= summaries(block, parts) | rows_of_map(block, queries)
+            return self._run_cut(index, gradient, relevance, selection.attention_filter)
+        block = self._run_again(index, gradient, relevance, selection)
+        block |= selection.derived(block)
         for part in recorded_parts(parts).difference(parts, WITHOUT_MAPS):
             del block[part]
         return block
@@ -214,16 +213,9 @@ class Stream:
         check_finite(*block.values())
         return block
 
-    def _run_again(
-        self,
-        index: int,
-        gradient: Tensor | None,
-        relevance: Tensor | None,
-        parts: Collection[str],
-        attention_filter: AttentionFilter,
-    ) -> Block:
+    def _run_again(self, index: int, gradient: Tensor | None, relevance: Tensor | None, selection: Selection) -> Block:
         """Run a block again, with attention that shows its weights."""
-        call = self.calls[index]
+        call, parts = self.calls[index], recorded_parts(selection.parts)
         hidden = call.hidden.detach().requires_grad_(gradient is not None)
         attention = LatestAttention()
         weighing = attention_maps.with_mode(self.subject.model, attention)
@@ -231,7 +223,7 @@ class Stream:
             if relevance_mode is not None:
                 relevance_mode.start(hidden)
                 relevance_mode.softmaxes = index
-                relevance_mode.attention_filter = attention_filter
+                relevance_mode.attention_filter = selection.attention_filter
                 relevance_mode.stores_maps = "attention_relevance" in parts
             with self.subject.running():
                 output = call.run(hidden)

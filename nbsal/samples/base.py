@@ -90,5 +90,4 @@ def weights() -> dict[str, Any]:
     """The verified weights, under the names of BertModel."""
     from safetensors.torch import load_file
 
-    tensors: dict[str, Any] = load_file(find("model.safetensors"))
-    return tensors
+    return load_file(find("model.safetensors"))

@@ -8,7 +8,6 @@
 
 from typing import Any
 
-from nbsal.widgets import plugins
 from nbsal.widgets.answers import Answers as Answers
 from nbsal.widgets.audit import Audit as Audit
 from nbsal.widgets.base import View as View
@@ -19,6 +18,7 @@ from nbsal.widgets.games import Games as Games
 from nbsal.widgets.heads import Heads as Heads
 from nbsal.widgets.highlight import Highlight as Highlight
 from nbsal.widgets.layers import Layers as Layers
+from nbsal.widgets.page import plugins
 from nbsal.widgets.workbench import Workbench as Workbench
 
 

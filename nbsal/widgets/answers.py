@@ -9,27 +9,27 @@ from typing import Any
 import traitlets
 
 from nbsal.answers.answer import Answer
-from nbsal.answers.evidence import Evidence, measure, passes
-from nbsal.answers.findings import part_text
-from nbsal.answers.hops import check_hops
 from nbsal.answers.judgement import Judgement
 from nbsal.answers.lazy import Hiding
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
+from nbsal.answers.scoring.hops import check_hops
+from nbsal.answers.words.evidence import Evidence, measure, passes
+from nbsal.answers.words.reply_facts import part_text
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Subject, default
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.lazy import pandas
-from nbsal.widgets import answer_parts as parts
-from nbsal.widgets import jobs, wire
-from nbsal.widgets.answer_curve import curve_trait
-from nbsal.widgets.answer_parts import AnswerResult, Draft, Rewritten, SpanScores, Struck
-from nbsal.widgets.asked import Asked, reply_choices
 from nbsal.widgets.base import NO_SOURCE, View
-from nbsal.widgets.choices import MethodTraits
 from nbsal.widgets.explainer_view import Shading, with_settings
-from nbsal.widgets.export import asset
-from nbsal.widgets.last_value import LastValue
+from nbsal.widgets.page import jobs, wire
+from nbsal.widgets.page.choices import MethodTraits
+from nbsal.widgets.page.html_export import asset
+from nbsal.widgets.page.last_value import LastValue
+from nbsal.widgets.parts import answer_parts as parts
+from nbsal.widgets.parts.answer_curve import curve_trait
+from nbsal.widgets.parts.answer_parts import AnswerResult, Draft, Rewritten, SpanScores, Struck
+from nbsal.widgets.parts.asked import Asked, reply_choices
 
 LEVELS = ("token", "word", "sentence", "document")
 ORDERS = 10  # random orders beside the hiding curve
@@ -98,7 +98,8 @@ class Answers(Shading, MethodTraits, View):
         **settings: Any,
     ) -> None:
         traits = set(self.class_trait_names(sync=True))
-        generate = {name: value for name, value in settings.items() if name not in traits}
+        arguments = {"documents": documents, "template": template, "tools": tools, "seed": seed, "unit": unit}
+        arguments |= {"number": number} | {name: value for name, value in settings.items() if name not in traits}
         finished = isinstance(source, Answer)
         if finished != (asked is None):
             message = "Pass an Answer alone, or an Explainer or a Subject with what is asked."
@@ -106,11 +107,7 @@ class Answers(Shading, MethodTraits, View):
         if not isinstance(documents, Iterable):
             message = f"documents must be a list of texts, not {documents!r:.60}."
             raise InputError(message, argument="documents", value=documents)
-        self._asked = (
-            Asked.from_answer(source)
-            if finished
-            else Asked(asked, reply, documents, template, tools, seed, unit, number, generate)
-        )
+        self._asked = Asked.from_answer(source) if finished else Asked(asked, reply, arguments)
         self._first: Answer | None = source if finished else None
         self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
@@ -128,7 +125,7 @@ class Answers(Shading, MethodTraits, View):
         return explainer if self._own_method is None else Explainer(explainer.subject, self._own_method)
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
-        return parts.method_traits_of(explainer) | {"_choices": reply_choices(explainer, self._asked.unit)}
+        return parts.method_traits_of(explainer) | {"_choices": reply_choices(explainer, self._asked.settings["unit"])}
 
     def from_result(self, result: Answer) -> dict[str, Any]:
         if result.running is None:
@@ -205,7 +202,7 @@ class Answers(Shading, MethodTraits, View):
         answer = self._answers.get([version, inputs["method"], inputs["layer"]], self._explain(inputs, job))
         self._first = self._first or answer
         key = [version, answer.reading]
-        hiding = self._hidings.get(key, lambda: self._sentences(answer))
+        hiding = self._hidings.get(key, lambda: Hiding(self.subject, answer.reading, answer.reading.units("sentence")))
         if not self._evidence.is_for(key) and self.result is not answer:
             self.show_partial(job, AnswerResult(answer))
         evidence = self._evidence.get(key, lambda: self._measure(answer, hiding, job))
@@ -279,7 +276,7 @@ class Answers(Shading, MethodTraits, View):
     def to_frame(self) -> "pandas.DataFrame":
         """The matrix on display: a row for each word of the reply, with the scores of the sources."""
         self._require_result()
-        return self.result.matrix("word", "document").rename_axis("reply").reset_index()  # type: ignore[no-any-return]
+        return self.result.matrix("word", "document").rename_axis("reply").reset_index()
 
     def selected(self) -> "pandas.DataFrame":
         """The selected tokens of the reply, one row each."""
@@ -325,8 +322,7 @@ class Answers(Shading, MethodTraits, View):
             if self._first is None:
                 self.show_partial(job, Draft(self._asked.sources()))
                 arguments = self._asked.arguments()
-                written: Answer = explainer.reply(**arguments, **self._watched(job))
-                return written
+                return explainer.reply(**arguments, **self._watched(job))
             if explainer is self.explainer and self.plain_result is not None and self.subject.version == self._version:
                 return self._first
             from nbsal.answers import answering  # imports torch
@@ -364,11 +360,7 @@ class Answers(Shading, MethodTraits, View):
                 return None
             return parts.span_scores(answer, tokens or answer.reading.content)
 
-        return self._spans.get([answer, rival, at, tokens], explain)  # type: ignore[no-any-return]
-
-    def _sentences(self, answer: Answer) -> Hiding:
-        """What leaves out sentences of the sources."""
-        return Hiding(self.subject, answer.reading, answer.reading.units("sentence"))
+        return self._spans.get([answer, rival, at, tokens], explain)
 
     def _judge(self, answer: Answer, job: jobs.Job) -> Judgement | str:
         try:

@@ -14,12 +14,12 @@ from nbsal.render.text_lines import Bars, ScoredText
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import Text, checked, plural, text_list
-from nbsal.widgets import audit_parts as parts
-from nbsal.widgets import jobs
-from nbsal.widgets.audit_parts import Hidden, ShownAudit
 from nbsal.widgets.base import View
-from nbsal.widgets.export import asset
-from nbsal.widgets.last_value import LastValue
+from nbsal.widgets.page import jobs
+from nbsal.widgets.page.html_export import asset
+from nbsal.widgets.page.last_value import LastValue
+from nbsal.widgets.parts import audit_parts as parts
+from nbsal.widgets.parts.audit_parts import Hidden, ShownAudit
 
 EXAMPLES, ROWS = 4, 8  # texts, and rows of each table, of static HTML
 BARS, PICTURED = 12, 3  # words and texts of a picture
@@ -92,7 +92,7 @@ class Audit(View):
 
     def selected(self) -> "pandas.DataFrame":
         """The texts that have a picked word, with the decision with and without it, mistakes first."""
-        return self.result.audit.without(self.picked or [])  # type: ignore[no-any-return]
+        return self.result.audit.without(self.picked or [])
 
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> ShownAudit:
         audit = self._finished = self._finished or self._run(job)
@@ -103,8 +103,7 @@ class Audit(View):
                 raise UnknownName("picked", word, known)
         opened, last = inputs["opened"], len(audit.texts) - 1
         if opened is not None and opened > last:
-            message = f"opened={opened}, but texts are numbered 0 to {last}."
-            raise InputError(message, argument="opened", value=opened)
+            raise InputError(f"opened={opened}, but texts are numbered 0 to {last}.", argument="opened", value=opened)
         can_hide = len(picked) > 1 and all(each.model is not None for each in parts.models(audit))
         hidden = [parts.hide_together(audit, picked)] if can_hide else [parts.hidden_word(audit, w) for w in picked]
         return ShownAudit(audit, tuple(picked), hidden, opened)

@@ -55,9 +55,9 @@ from nbsal.support.errors import Cancelled, InputError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
 from nbsal.support.validation import checked
-from nbsal.widgets import jobs
-from nbsal.widgets.exported import ExportedWidget
-from nbsal.widgets.page_messages import error_text, find_request, is_message_id
+from nbsal.widgets.page import jobs
+from nbsal.widgets.page.exported import ExportedWidget
+from nbsal.widgets.page.page_messages import error_text, find_request, is_message_id
 
 STEPS = 1000  # resolution of the progress of what reports shares
 PROGRESS_STEP = 0.02  # smallest change of progress that is sent to the page

@@ -16,12 +16,12 @@ from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import Text, check_one_per_text, checked
-from nbsal.widgets import jobs, wire
 from nbsal.widgets.corpus_view import CorpusView, excerpt_html, list_texts
 from nbsal.widgets.explainer_view import Shading
-from nbsal.widgets.export import asset
-from nbsal.widgets.table_columns import Columns
-from nbsal.widgets.text_table import COLUMNS, PAGE, Entry, Filters, TablePage, make_page
+from nbsal.widgets.page import jobs, wire
+from nbsal.widgets.page.html_export import asset
+from nbsal.widgets.parts.table_columns import Columns
+from nbsal.widgets.parts.text_table import COLUMNS, PAGE, Entry, Filters, TablePage, make_page
 
 HEADINGS = ("No.", "Text", "Prediction", "Strongest word")
 LONGEST = 160  # characters of a text that is not explained yet
@@ -158,7 +158,8 @@ class Browse(Shading, CorpusView):
         page: TablePage = self.result
         head = "".join(f'<th style="{CELL};white-space:nowrap">{name}</th>' for name in HEADINGS)
         body = "".join(_row_html(entry, entry.number == page.opened_number) for entry in page.rows)
-        waiting = "".join(_waiting_html(number, self._start(number)) for number in page.waiting)
+        pale = '<span style="opacity:.75">{}</span>'  # of a text that is not explained yet
+        waiting = "".join(_cells_html(str(i), pale.format(html.escape(self._start(i))), "", "") for i in page.waiting)
         table = (
             f'<table style="border-collapse:collapse;width:100%;font-size:90%"><tr>{head}</tr>{body}{waiting}</table>'
         )
@@ -241,11 +242,6 @@ def _row_html(entry: Entry, opened: bool) -> str:
     if entry.against:
         top += f'<div style="{html.SMALL}">against</div>'
     return _cells_html(str(entry.number), text, f"{verdict}{wrong if entry.misclassified else ''}", top, opened)
-
-
-def _waiting_html(number: int, text: str) -> str:
-    """The row of a text that is not explained yet."""
-    return _cells_html(str(number), f'<span style="opacity:.75">{html.escape(text)}</span>', "", "")
 
 
 def _cells_html(number: str, text: str, verdict: str, top: str, opened: bool = False) -> str:

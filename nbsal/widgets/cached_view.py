@@ -9,10 +9,10 @@ from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
-from nbsal.widgets import jobs
 from nbsal.widgets.explainer_view import ExplainerView
-from nbsal.widgets.last_value import LastValue
-from nbsal.widgets.slow_methods import wait_for_pause
+from nbsal.widgets.page import jobs
+from nbsal.widgets.page.last_value import LastValue
+from nbsal.widgets.page.slow_methods import wait_for_pause
 
 PAUSE = 0.2  # seconds without a new text before more than its scores is computed
 

@@ -5,18 +5,18 @@ from typing import Any
 
 import traitlets
 
+from nbsal.explain.decision_facts import PASSES, budget
 from nbsal.explain.explanation import Explanation
-from nbsal.explain.finding import PASSES, budget
 from nbsal.explain.lazy import Explainer, checking
 from nbsal.explain.sentence import Statement
 from nbsal.methods.lazy import MaskedModel
 from nbsal.support.errors import Cancelled
 from nbsal.support.progress import Meter
-from nbsal.widgets import jobs
 from nbsal.widgets.base import View
-from nbsal.widgets.last_value import LastValue
-from nbsal.widgets.page_messages import error_text
-from nbsal.widgets.slow_methods import wait_for_pause
+from nbsal.widgets.page import jobs
+from nbsal.widgets.page.last_value import LastValue
+from nbsal.widgets.page.page_messages import error_text
+from nbsal.widgets.page.slow_methods import wait_for_pause
 
 PAUSE = 0.1  # seconds without a new text before its words are hidden
 AUTO = "auto"

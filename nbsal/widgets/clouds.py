@@ -15,11 +15,11 @@ from nbsal.render.headline import percent
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import Figure, pandas
 from nbsal.support.validation import Text, checked, plural
-from nbsal.widgets import jobs
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
-from nbsal.widgets.export import asset
-from nbsal.widgets.last_value import LastValue
-from nbsal.widgets.word_clouds import (
+from nbsal.widgets.page import jobs
+from nbsal.widgets.page.html_export import asset
+from nbsal.widgets.page.last_value import LastValue
+from nbsal.widgets.parts.word_clouds import (
     MAX_TEXTS,
     MIN_TEXTS,
     CloudWord,
@@ -85,7 +85,7 @@ class Clouds(CorpusView):
     @property
     def cloud(self) -> Cloud | None:
         """The Cloud on display."""
-        return self.result and self.result.cloud  # type: ignore[no-any-return]
+        return self.result and self.result.cloud
 
     @traitlets.validate("picked")
     def _valid_picked(self, proposal: Any) -> Any:

@@ -14,16 +14,6 @@ from nbsal.render.headline import percent
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
-from nbsal.widgets import jobs, wire
-from nbsal.widgets.choices import (
-    NO_CHOICES,
-    check_layer,
-    check_method,
-    offered_methods,
-    view_choices,
-    with_method,
-)
-from nbsal.widgets.compared_pair import BADGES, ComparedPair
 from nbsal.widgets.explainer_view import (
     TARGET_JSON,
     ExplainerView,
@@ -31,7 +21,17 @@ from nbsal.widgets.explainer_view import (
     result_traits,
     with_settings,
 )
-from nbsal.widgets.export import asset
+from nbsal.widgets.page import jobs, wire
+from nbsal.widgets.page.choices import (
+    NO_CHOICES,
+    check_layer,
+    check_method,
+    offered_methods,
+    view_choices,
+    with_method,
+)
+from nbsal.widgets.page.html_export import asset
+from nbsal.widgets.parts.compared_pair import BADGES, ComparedPair
 
 LEVELS = ("word", "token")
 SCALES = {"own": "100 % = each one's strongest word", "shared": "100 % = the strongest word of both"}

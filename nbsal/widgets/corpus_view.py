@@ -11,8 +11,8 @@ from nbsal.render import html
 from nbsal.render.headline import percent
 from nbsal.support.errors import InputError
 from nbsal.support.validation import Text, plural, text_list
-from nbsal.widgets import jobs
 from nbsal.widgets.base import View
+from nbsal.widgets.page import jobs
 
 CHUNK = 64  # texts that are explained before the view shows the results so far
 EXCERPT = 160  # characters

@@ -14,11 +14,11 @@ from nbsal.methods.lazy import Decoded, LayerMethod, Method, Subject, catalogue
 from nbsal.model.target import Contrast
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
-from nbsal.widgets import jobs, wire
 from nbsal.widgets.base import STEPS
 from nbsal.widgets.checked_view import CheckedView
-from nbsal.widgets.choices import MethodTraits, offered_methods, view_choices
-from nbsal.widgets.slow_methods import QUICK, Durations, takes_many_passes, wait_for_pause
+from nbsal.widgets.page import jobs, wire
+from nbsal.widgets.page.choices import MethodTraits, offered_methods, view_choices
+from nbsal.widgets.page.slow_methods import QUICK, Durations, takes_many_passes, wait_for_pause
 
 
 class TextTrait(traitlets.TraitType[Any, Any]):
@@ -31,8 +31,7 @@ class TextTrait(traitlets.TraitType[Any, Any]):
             return value
         if isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(part, str) for part in value):
             return tuple(value)
-        message = f"text must be a str or a pair (str, str), not {value!r:.80}."
-        raise InputError(message, argument="text", value=value)
+        raise InputError(f"text must be a str or a pair (str, str), not {value!r:.80}.", argument="text", value=value)
 
 
 def _target_to_json(value: Any, _: Any = None) -> Any:

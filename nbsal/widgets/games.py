@@ -22,8 +22,11 @@ from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Axes, Figure, pandas
 from nbsal.widgets.cached_view import CachedView, Part, PartJob
-from nbsal.widgets.export import asset
-from nbsal.widgets.game_words import (
+from nbsal.widgets.highlight import scored_text, text_html
+from nbsal.widgets.page.html_export import asset
+from nbsal.widgets.page.last_value import LastValue
+from nbsal.widgets.page.wire import LIKELIEST
+from nbsal.widgets.parts.game_words import (
     curve_name,
     finding,
     footnote,
@@ -32,9 +35,7 @@ from nbsal.widgets.game_words import (
     results_finding,
     step_phrases,
 )
-from nbsal.widgets.highlight import scored_text, text_html
-from nbsal.widgets.last_value import LastValue
-from nbsal.widgets.token_games import (
+from nbsal.widgets.parts.token_games import (
     MAX_STEPS,
     RANDOM_NAME,
     GameCurve,
@@ -43,7 +44,6 @@ from nbsal.widgets.token_games import (
     play_games,
     units,
 )
-from nbsal.widgets.wire import LIKELIEST
 
 DIGITS = 6
 HIGHEST_FIRST = "highest score first"
@@ -147,7 +147,7 @@ class Games(GameView):
     def to_frame(self) -> "pandas.DataFrame":
         self._require_result()
         if self.plain_result is not None:
-            return self.plain_result.frame  # type: ignore[no-any-return]
+            return self.plain_result.frame
         return super().to_frame() if self.token_games is None else self.token_games.to_frame()
 
     def shown_frame(self) -> "pandas.DataFrame":
@@ -189,7 +189,7 @@ class Games(GameView):
         parts = self.result.scored_spans(self.level)
         games = self.token_games
         if games is None:
-            return parts  # type: ignore[no-any-return]
+            return parts
         return struck(parts, self.result.row, games.hidden(self.game, games.steps[games.step(self.at)]))
 
 

@@ -14,12 +14,13 @@ from nbsal.methods.lazy import MaskLRP, Subject, catalogue
 from nbsal.model.head_mask import HeadMask
 from nbsal.render import text_lines
 from nbsal.support.validation import checked
-from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import CachedView, TextResult
-from nbsal.widgets.choices import offered_methods, view_choices
-from nbsal.widgets.export import asset
-from nbsal.widgets.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
-from nbsal.widgets.head_parts import (
+from nbsal.widgets.highlight import scored_text
+from nbsal.widgets.page import jobs
+from nbsal.widgets.page.choices import offered_methods, view_choices
+from nbsal.widgets.page.html_export import asset
+from nbsal.widgets.parts.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
+from nbsal.widgets.parts.head_parts import (
     MAX_WORDS,
     UNMASKED,
     ZEROED,
@@ -31,7 +32,6 @@ from nbsal.widgets.head_parts import (
     grid_traits,
     masks_heads,
 )
-from nbsal.widgets.highlight import scored_text
 
 SYNT, POS = 0.1, 0.8  # default thresholds of a study's mask
 CELL = 0.3  # inches of a head in a picture
@@ -91,12 +91,12 @@ class HeadView(CachedView):
     @property
     def effect(self) -> HeadEffect | None:
         """What switching heads off does to the decision, if the method is one of Mask-LRP's."""
-        return self.part("effect")  # type: ignore[no-any-return]
+        return self.part("effect")
 
     @property
     def attention(self) -> HeadAttention | None:
         """The attention of the chosen head on display."""
-        return self.part("attention")  # type: ignore[no-any-return]
+        return self.part("attention")
 
     def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
         """The explainer with the current settings and, if its method is one of Mask-LRP's, the heads that are on."""
@@ -205,7 +205,7 @@ def model_mask(subject: Subject, study: HeadStudy | None) -> HeadMask:
     if study is not None:
         return study.mask()
     if subject.mask is not None:
-        return subject.mask  # type: ignore[no-any-return]
+        return subject.mask
     if not subject.heads:
         from nbsal.model import limits  # imports torch
 

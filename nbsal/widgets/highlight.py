@@ -10,7 +10,7 @@ from nbsal.render.html import ScoredSpan, largest_score
 from nbsal.render.scores import score_texts
 from nbsal.render.text_lines import Bars, ScoredText
 from nbsal.widgets.explainer_view import ExplainerView
-from nbsal.widgets.export import asset
+from nbsal.widgets.page.html_export import asset
 
 CLASSES, WORDS = 6, 10  # bars of a picture
 

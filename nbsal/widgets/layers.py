@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import traitlets
 
-from nbsal.answers.running import SpanSaliency
+from nbsal.answers.scoring.running import SpanSaliency
 from nbsal.explain.explanation import Floats
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
@@ -19,11 +19,11 @@ from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Axes, pandas
 from nbsal.support.validation import plural
-from nbsal.widgets import jobs, wire
 from nbsal.widgets.cached_view import Part, PartJob
 from nbsal.widgets.explainer_view import ExplainerView, with_settings
-from nbsal.widgets.export import asset
 from nbsal.widgets.highlight import text_html
+from nbsal.widgets.page import jobs, wire
+from nbsal.widgets.page.html_export import asset
 
 LISTED = 40  # words of a static heat map
 CELL = 0.24  # inches of a cell in a picture

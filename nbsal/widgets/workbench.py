@@ -6,20 +6,20 @@ from typing import Any, ClassVar
 
 import traitlets
 
-from nbsal.explain.finding import TOO_LONG
+from nbsal.explain.decision_facts import TOO_LONG
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.render import text_lines
 from nbsal.support.errors import UnknownName
 from nbsal.support.validation import checked
-from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import PartJob, TextResult
-from nbsal.widgets.export import asset
 from nbsal.widgets.games import GamePart, GameView, chart_html, chart_of, chart_png
-from nbsal.widgets.head_parts import masks_heads
 from nbsal.widgets.heads import HeadView, heads_png
 from nbsal.widgets.layers import LayersPart, heatmap_png, layers_html
-from nbsal.widgets.token_games import TokenGames
+from nbsal.widgets.page import jobs
+from nbsal.widgets.page.html_export import asset
+from nbsal.widgets.parts.head_parts import masks_heads
+from nbsal.widgets.parts.token_games import TokenGames
 
 PANELS = {"layers": ("layers",), "games": ("game",), "heads": ("attention",)}  # and the parts they show
 

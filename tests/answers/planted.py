@@ -42,7 +42,7 @@ def main() -> None:
     for method in sys.argv[1:] or METHODS:
         named, scores = 0, 0
         for reply, city, place in replies(subject, method=method):
-            finding = reply.picture().finding
+            finding = reply.picture().facts
             named += finding.part == city and f"depends on document {place}" in reply.picture().sentence
             scores += finding.proposed is not None and finding.proposed.name.sentence == f"document {place}"
         print(f"{method}: of {COUNT} right replies, headline {named}, scores of the answer {scores}", flush=True)

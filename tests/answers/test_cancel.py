@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.answers import answering, rows
+from nbsal.answers import answering
+from nbsal.answers.scoring import rows
 from nbsal.passes import reply_trace
 from nbsal.support.errors import Cancelled
 from tests import axioms

@@ -5,8 +5,9 @@ import random
 import pytest
 
 import nbsal
-from nbsal.answers import chat, hiding, prompts, reading
-from nbsal.answers.sources import parse_documents, parse_messages
+from nbsal.answers.prompt import chat, prompts, reading
+from nbsal.answers.prompt.sources import parse_documents, parse_messages
+from nbsal.answers.scoring import hiding
 from nbsal.support.errors import UnknownName
 from tests import zoo
 from tests.answers import writers

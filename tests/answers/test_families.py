@@ -8,7 +8,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.answers import hiding
+from nbsal.answers.scoring import hiding
 from nbsal.support.errors import LanguageHeadError, ModelError
 from tests.answers import writers
 from tests.answers.test_hiding import masked_by_hand

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from nbsal.answers.hiding import Hiding
+from nbsal.answers.scoring.hiding import Hiding
 from nbsal.model.running import prefixes
 from nbsal.model.target import number_of
 from nbsal.support.errors import ModelError

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 import nbsal
-from nbsal.answers.carried import Carried
-from nbsal.answers.hops import scaled
 from nbsal.answers.page import answer_html
-from nbsal.answers.sentences import carriers_text
+from nbsal.answers.scoring.hops import scaled
+from nbsal.answers.words.carried import Carried
+from nbsal.answers.words.sentences import carriers_text
 from nbsal.cli import main
 from nbsal.model.target import Target
 from nbsal.widgets import Answers
@@ -77,9 +77,9 @@ def test_an_answer_through_the_reply_shows_it_everywhere(tmp_path):
     pd.testing.assert_frame_equal(through.sources(rows="word"), answer.sources(rows="word", hops="all"))
     assert not through.sources().share.equals(answer.sources().share)
     pd.testing.assert_frame_equal(answer.matrix(hops=0), through.through(0).matrix())
-    finding = through.facts.find([token])
+    finding = through.facts.part([token])
     assert carriers_text(finding) in answer_html(through.picture_of([token])).replace("&#x27;", "'")
-    assert carriers_text(finding) and not carriers_text(answer.facts.find([token]))
+    assert carriers_text(finding) and not carriers_text(answer.facts.part([token]))
     through.save(tmp_path / "answer.json")
     loaded = nbsal.Answer.load(tmp_path / "answer.json")
     assert loaded.hops == "all" and loaded.to_html() == through.to_html()

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import nbsal
-from nbsal.answers.hiding import Hiding
+from nbsal.answers.scoring.hiding import Hiding
 from tests.answers import writers
 from tests.answers.test_hiding import masked_by_hand
 from tests.answers.test_ways import sequences

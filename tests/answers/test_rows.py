@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.answers import running
-from nbsal.answers.prompts import with_reply
-from nbsal.answers.running import Predictions
+from nbsal.answers.prompt.prompts import with_reply
+from nbsal.answers.scoring import running
+from nbsal.answers.scoring.running import Predictions
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.text.tokens import Encoded
 from nbsal.passes import reply_trace

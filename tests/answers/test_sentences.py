@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.answers import findings
-from nbsal.answers.hiding import Hiding
-from nbsal.answers.sentences import log_text
+from nbsal.answers.scoring.hiding import Hiding
+from nbsal.answers.words import reply_facts
+from nbsal.answers.words.sentences import log_text
 from nbsal.render.headline import plain
 from nbsal.samples.notes import prompt
 from nbsal.widgets import Answers
-from nbsal.widgets.export import state
+from nbsal.widgets.page.html_export import state
 from tests.answers import planted
 from tests.answers.writers import cancelled
 
@@ -33,7 +33,7 @@ def logs_without(subject, answer, word):
     units, tokens = answer.reading.units("document"), answer.tokens_of(word)
     rows = np.vstack([np.ones(len(units), dtype=bool), ~np.eye(len(units), dtype=bool)])
     values = Hiding(subject, answer.reading, units).values(rows)[:, tokens].sum(1)
-    names = findings.source_names(answer.reading.prompt.sources)
+    names = reply_facts.source_names(answer.reading.prompt.sources)
     return values[0], {names[unit.source].sentence: value for unit, value in zip(units, values[1:], strict=True)}
 
 
@@ -104,7 +104,7 @@ def test_a_rival_has_a_sentence_bars_and_a_matrix_of_its_own(notes, tmp_path):
     ]
     assert plain(view._chosen["headline"]) == sentence and log_text(view._chosen["logs"][3]) == log_text(left)
     assert view._facts["names"] == ["Oslo \N{MINUS SIGN} Rouen"] and "document 1" in view._facts["finding"]
-    truth = findings.shares(view.result.reading, np.pad(view.result.rather("Rouen", at).scores, (0, 3)))
+    truth = reply_facts.shares(view.result.reading, np.pad(view.result.rather("Rouen", at).scores, (0, 3)))
     assert view._facts["matrix"][0] == pytest.approx(truth, abs=1e-4)
     view.close()
 
@@ -152,7 +152,7 @@ def test_planted_documents_are_named(notes, tmp_path):
     for reply, city, place in planted.replies(notes, method="gradxact"):
         sentence = reply.picture().sentence
         named += sentence.startswith(f"“{city}” depends on document {place}: ")
-        _, without = logs_without(notes, reply, reply.picture().finding.part)
+        _, without = logs_without(notes, reply, reply.picture().facts.part)
         contradicted += NAMED.findall(sentence) != [min(without, key=without.get)]
         view = Answers(reply, selection=reply.tokens_of(city)).wait()
         check_statements(notes, view, city, f"document {place}", tmp_path)

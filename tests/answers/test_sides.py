@@ -8,7 +8,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.answers.hiding import Hiding
+from nbsal.answers.scoring.hiding import Hiding
 from nbsal.model import sides
 from nbsal.support.errors import ModelError
 from tests import zoo

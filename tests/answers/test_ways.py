@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.answers.hiding import Hiding
-from nbsal.answers.sources import parse_documents, parse_messages
+from nbsal.answers.prompt.sources import parse_documents, parse_messages
+from nbsal.answers.scoring.hiding import Hiding
 from nbsal.model.running.masking import WAYS
 from nbsal.support.errors import InputError, UnknownName
 from tests.answers import writers

@@ -10,7 +10,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.answers import prompts, sources
+from nbsal.answers.prompt import prompts, sources
 from tests.answers.writers import tokenizer
 from tests.bench import table
 from tests.bench.measure import cpu, in_forwards

@@ -24,7 +24,7 @@ from pyarrow import parquet
 
 import nbsal
 from nbsal import corpus
-from nbsal.corpus.manifest import TOKENS
+from nbsal.corpus.folder.manifest import TOKENS
 from nbsal.corpus.shards import token_batches
 from nbsal.samples import base
 from tests.bench import table

@@ -17,7 +17,7 @@ import numpy as np
 import nbsal
 from nbsal import live, samples
 from nbsal.widgets import Compare, Highlight, Layers
-from nbsal.widgets.live_page import FOLDER
+from nbsal.widgets.page.live_page import FOLDER
 from tests.bench import table
 from tests.bench.table import Row, cost, missing
 from tests.browser import bench

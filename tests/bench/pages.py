@@ -5,7 +5,8 @@ The results have 1,000 and 10,000 fake tokens; no Python kernel runs. Times are 
 
 import numpy as np
 
-from nbsal.widgets import Highlight, wire
+from nbsal.widgets import Highlight
+from nbsal.widgets.page import wire
 from tests.bench import table
 from tests.bench.table import Row, cost, missing, spread
 from tests.browser import bench

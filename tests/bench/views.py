@@ -19,10 +19,10 @@ import torch
 
 import nbsal
 from nbsal import corpus
-from nbsal.corpus.manifest import Manifest
+from nbsal.corpus.folder.manifest import Manifest
+from nbsal.corpus.folder.storage import Storage
 from nbsal.corpus.parquet import to_table
 from nbsal.corpus.shards import write_shard
-from nbsal.corpus.storage import Storage
 from nbsal.samples import base
 from nbsal.widgets import Browse, Clouds, Heads, Highlight
 from tests.bench import table

@@ -12,7 +12,7 @@ import pytest
 from nbsal.doctor import CHROMIUM
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.model.text.tokens import Row
-from nbsal.widgets import export as pages
+from nbsal.widgets.page import html_export as pages
 
 REAL = "A warm and unbelievably funny film, though its ending drags on and on. I would not call it bad."
 MANY = [REAL, "A dull, endless bore.", "Warm, warm, warm: a joy.", "Nothing warm here, only a dull mess of a film."]

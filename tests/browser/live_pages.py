@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from nbsal.widgets import export, live_page
+from nbsal.widgets.page import html_export, live_page
 from tests.browser import bench
 from tests.browser.conftest import open_page
 
@@ -84,12 +84,12 @@ class Site:
         self.page = open_page(chromium)
         self.page.add_init_script(RECORD)
         self.page.goto(f"{address}blank.html")
-        self.page.add_script_tag(content=export.asset("live.js"))
+        self.page.add_script_tag(content=html_export.asset("live.js"))
 
     def show(self, view: Any) -> None:
         """Show a view that answers."""
         described = live_page.describe(view, self.folder, "blank.html")
-        state = live_page.live_state(export.state(view), described)
+        state = live_page.live_state(html_export.state(view), described)
         arguments = [str(view._esm), str(view._css), bench.plain(state), described]
         self.page.evaluate(SHOW, arguments)
 

@@ -60,7 +60,7 @@ def test_choosing_words_of_the_reply_lights_their_source(show, sheet, answers):
     expect(headline(root)).to_have_text(answers.picture().sentence)
     expect(headline(root)).to_have_text(re.compile("^“Oslo” depends on document 3, Address"))
     assert strengths(root, "Document 3, word by word")["Oslo"] == 1 > strengths(root, "You, word by word")["city"]
-    expected = answers.picture().finding.shares
+    expected = answers.picture().facts.shares
     assert shares(root) == [
         percent(expected[number] if abs(expected[number]) >= 0.005 else 0, 0) for number in range(1, 6)
     ]

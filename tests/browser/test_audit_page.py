@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 import nbsal
-from nbsal.evaluation.audit.effects import Correction, Effect
 from nbsal.evaluation.audit.result import Audit as FinishedAudit
+from nbsal.evaluation.audit.result import Correction, Effect
 from nbsal.render.headline import plain
 from nbsal.widgets import Audit
 from tests.browser import bench

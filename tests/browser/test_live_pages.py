@@ -13,8 +13,8 @@ from nbsal import live, samples
 from nbsal.live.tokenizer import tokenizer_tables
 from nbsal.support.errors import InputError
 from nbsal.widgets import Compare, Highlight, Layers
-from nbsal.widgets.live_page import FOLDER, METHODS
-from nbsal.widgets.wire import utf16_positions
+from nbsal.widgets.page.live_page import FOLDER, METHODS
+from nbsal.widgets.page.wire import utf16_positions
 from tests import zoo
 from tests.browser import bench
 from tests.browser.conftest import open_page

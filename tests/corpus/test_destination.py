@@ -3,9 +3,9 @@
 import pandas
 import pytest
 
-from nbsal.corpus import storage
-from nbsal.corpus.manifest import Manifest
-from nbsal.corpus.storage import Storage
+from nbsal.corpus.folder import storage
+from nbsal.corpus.folder.manifest import Manifest
+from nbsal.corpus.folder.storage import Storage
 from tests.cases import cases
 from tests.corpus.kills import files
 from tests.corpus.test_run import run

@@ -8,8 +8,8 @@ import torch
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 import nbsal
-from nbsal.corpus.manifest import Manifest
-from nbsal.corpus.storage import Storage
+from nbsal.corpus.folder.manifest import Manifest
+from nbsal.corpus.folder.storage import Storage
 from tests import zoo
 from tests.corpus.kills import files
 from tests.corpus.test_run import run

@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 import nbsal
 from nbsal import corpus
-from nbsal.corpus.storage import Storage
+from nbsal.corpus.folder.storage import Storage
 from nbsal.support.errors import NbsalError
 from tests.corpus.kills import files
 from tests.raising import refuses

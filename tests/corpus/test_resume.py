@@ -10,7 +10,7 @@ import pytest
 
 import nbsal
 from nbsal import corpus
-from nbsal.corpus.storage import LOCK, Storage
+from nbsal.corpus.folder.storage import LOCK, Storage
 from nbsal.support.errors import Cancelled, InputError
 from tests.answers import writers
 from tests.cases import cases

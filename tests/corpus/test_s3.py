@@ -9,9 +9,9 @@ import pandas
 import pytest
 
 from nbsal import corpus
-from nbsal.corpus.owner import Owner
-from nbsal.corpus.sources import open_source
-from nbsal.corpus.storage import LOCK, Storage
+from nbsal.corpus.folder.owner import Owner
+from nbsal.corpus.folder.storage import LOCK, Storage
+from nbsal.corpus.reading.sources import open_source
 from nbsal.support.errors import InputError
 from tests.cases import cases
 from tests.corpus import kills

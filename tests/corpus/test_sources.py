@@ -6,7 +6,7 @@ import pyarrow
 from pyarrow import parquet
 
 from nbsal import corpus
-from nbsal.corpus.sources import UnreadableRow, open_source
+from nbsal.corpus.reading.sources import UnreadableRow, open_source
 from nbsal.support.errors import UnknownName
 from tests.cases import cases
 from tests.raising import refuses

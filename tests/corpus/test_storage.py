@@ -10,10 +10,10 @@ import psutil
 import pytest
 
 from nbsal import corpus
-from nbsal.corpus import storage as storage_module
-from nbsal.corpus.owner import Owner
-from nbsal.corpus.sources import open_source
-from nbsal.corpus.storage import LOCK, Storage
+from nbsal.corpus.folder import storage as storage_module
+from nbsal.corpus.folder.owner import Owner
+from nbsal.corpus.folder.storage import LOCK, Storage
+from nbsal.corpus.reading.sources import open_source
 from tests.cases import cases
 from tests.corpus.kills import run_and_die
 from tests.raising import refuses

@@ -6,7 +6,7 @@ import torch
 
 import nbsal
 from nbsal.explain import checking
-from nbsal.explain.finding import MOST_AGAINST, MOST_FOR
+from nbsal.explain.decision_facts import MOST_AGAINST, MOST_FOR
 from nbsal.model.running.masking import MaskedModel
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter
@@ -113,7 +113,7 @@ def test_each_of_several_labels_is_decided_by_itself():
     assert (saliency.prediction, saliency.contrary) == ("love", False)
     outcomes = (saliency.check.whole, saliency.check.together)
     assert [outcome.prediction for outcome in outcomes] == ["joy", "not joy"] and saliency.check.state == "supported"
-    finding = saliency.finding()
+    finding = saliency.facts()
     assert (finding.prediction, *finding.also[0]) == ("joy", "love", pytest.approx(0.95)) and len(finding.also) == 1
     assert finding.probability == pytest.approx(0.9)
     assert explain("A warm and funny film.", "fear").contrary and explain("A film.", "joy").contrary

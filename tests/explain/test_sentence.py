@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from nbsal.explain.finding import Candidate, Check, Outcome, candidates, choose_named
-from nbsal.explain.sentence import Finding, HeadsOff, statement
+from nbsal.explain.decision_facts import Candidate, Check, DecisionFacts, HeadsOff, Outcome, candidates, choose_named
+from nbsal.explain.sentence import statement
 from nbsal.model.loading.plain_values import from_plain, to_plain
 from tests.cases import cases
 
@@ -18,7 +18,7 @@ def off(**settings):
 
 
 def said(outcome, scores, check=None):
-    finding = Finding(**outcome, words=[(text, score, 0) for text, score in scores.items()], check=check)
+    finding = DecisionFacts(**outcome, words=[(text, score, 0) for text, score in scores.items()], check=check)
     return statement(finding).text().replace("\u202f%", " %")
 
 
@@ -187,7 +187,7 @@ def test_equal_words_are_one_candidate():
         Candidate("warm", 3.0, (0, 2)),
         Candidate("film", 0.5, (1,)),
     ]
-    finding = Finding(**POSITIVE, words=words[:3])
+    finding = DecisionFacts(**POSITIVE, words=words[:3])
     assert "Highest score: warm × 2 (not checked)." in statement(finding).text()
 
 

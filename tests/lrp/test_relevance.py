@@ -7,7 +7,7 @@ import torch
 import nbsal
 from nbsal.heads import HeadMask
 from nbsal.passes import trace
-from nbsal.passes.lrp import mode, rules
+from nbsal.passes.lrp import graph, mode, rules
 from nbsal.support.errors import ModelError
 from tests import axioms, zoo
 from tests.cases import cases
@@ -70,7 +70,7 @@ def test_named_arguments_are_not_overlooked(load):
 def test_fused_attention_is_refused_not_skipped(load, monkeypatch):
     from contextlib import nullcontext
 
-    monkeypatch.setattr(trace.attention_maps, "eager", lambda model: nullcontext())
+    monkeypatch.setattr(graph.attention_maps, "eager", lambda model: nullcontext())
     with pytest.raises(ModelError) as caught:
         nbsal.Explainer(load("bert"), "lrp")(axioms.TEXTS[0])
     assert "scaled_dot_product_attention" in caught.value.part

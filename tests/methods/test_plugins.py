@@ -9,7 +9,7 @@ import nbsal
 from nbsal.cli import main
 from nbsal.methods import catalogue, plugins
 from nbsal.methods.base import REGISTER, register
-from nbsal.widgets.choices import offered_methods
+from nbsal.widgets.page.choices import offered_methods
 from tests import axioms, packages
 from tests.cases import cases
 from tests.raising import refuses

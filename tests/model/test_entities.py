@@ -71,10 +71,10 @@ def test_a_decision_about_words_names_them(tagger):
     explain = nbsal.Explainer(tagger, "gradxact")
     for saliency in explain(TEXT, target="all").values():
         start, end = map(int, saliency.target.partition("[")[2][:-1].split(":"))
-        assert not saliency.contrary and saliency.finding().place == f" at “{TEXT[start:end]}”"
-    assert explain(TEXT, target=(2, None)).finding().place == " at “company”"
+        assert not saliency.contrary and saliency.facts().place == f" at “{TEXT[start:end]}”"
+    assert explain(TEXT, target=(2, None)).facts().place == " at “company”"
     wrong = explain(TEXT, target=("Monday", "LOC" if "PER" in explain(TEXT, target=("Monday", None)).target else "PER"))
-    assert wrong.contrary and not wrong.finding().place
+    assert wrong.contrary and not wrong.facts().place
 
 
 @pytest.mark.some(3)

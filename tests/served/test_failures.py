@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.answers.served import _others
+from nbsal.answers.scoring.served import _others
 from nbsal.model.served import calls, http
 from nbsal.model.served.cache import CallCache
 from nbsal.model.served.forms import Likely

@@ -3,7 +3,8 @@
 import pytest
 
 import nbsal
-from nbsal.widgets import slow_methods, token_games
+from nbsal.widgets.page import slow_methods
+from nbsal.widgets.parts import token_games
 
 
 @pytest.fixture(autouse=True)

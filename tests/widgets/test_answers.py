@@ -10,11 +10,11 @@ import pytest
 from PIL import Image
 
 import nbsal
-from nbsal.answers.phrases import phrases
+from nbsal.answers.words.phrases import phrases
 from nbsal.render.headline import plain
 from nbsal.support.errors import ModelError, UnknownName
 from nbsal.widgets import Answers
-from nbsal.widgets.answer_parts import Struck
+from nbsal.widgets.parts.answer_parts import Struck
 from tests.browser import bench
 from tests.raising import refuses
 from tests.widgets import unwire
@@ -185,7 +185,7 @@ def test_a_struck_source_is_hidden_and_the_same_reply_scored_again(view):
     from_page(view, struck=[ADDRESS])
     struck = view.wait().without_struck
     units = view.result.reading.units("sentence")
-    truth = nbsal.answers.hiding.Hiding(view.subject, view.result.reading, units).values(
+    truth = nbsal.answers.scoring.hiding.Hiding(view.subject, view.result.reading, units).values(
         [[True] * len(units), [unit.source != ADDRESS for unit in units]]
     )
     evidence = view.result.evidence
@@ -219,7 +219,7 @@ def test_a_reply_is_written_again_without_what_is_struck_out(view, notes):
 def test_a_struck_sentence_is_left_out_of_the_next_reply(answer):
     view = Answers(answer)
     asked, without = view._asked.without(answer, [Struck(ADDRESS + 1, 0)])
-    assert [document["text"] for document in asked.documents][-1] == "Boris likes tea."
+    assert [document["text"] for document in asked.settings["documents"]][-1] == "Boris likes tea."
     assert without == ("part of document 4",)
     messages = view._asked.without(answer, [Struck(0)])[0].asked
     assert [message["role"] for message in messages] == ["user"]
@@ -230,7 +230,7 @@ def test_a_prompt_is_asked_again_as_it_was(notes):
         notes, "Notes: {documents} Where is Mara?", documents=["Mara is here.", "Boris is there."], reply=" Here."
     )
     asked, _ = view.wait()._asked.without(view.result, [Struck(1)])
-    assert asked.asked == "Notes: {documents} Where is Mara?" and len(asked.documents) == 1
+    assert asked.asked == "Notes: {documents} Where is Mara?" and len(asked.settings["documents"]) == 1
     assert view._asked.without(view.result, [Struck(1), Struck(2)])[0].asked == "Notes:  Where is Mara?"
 
 

@@ -11,19 +11,20 @@ from pathlib import Path
 import pytest
 
 from nbsal.render import colours
-from nbsal.widgets import View, export
+from nbsal.widgets import View
+from nbsal.widgets.page import html_export
 
 ROOT = Path(__file__).parents[2]
 FRONTEND = ROOT / "nbsal" / "frontend"
 SOURCES = sorted(FRONTEND.glob("src/**/*.*"))
-BUILT = sorted(export.STATIC.iterdir())
+BUILT = sorted(html_export.STATIC.iterdir())
 VIEWS = sorted(path.stem for path in FRONTEND.glob("src/views/*.ts"))
 
 
 def test_views_are_small():
     limits = dict.fromkeys(VIEWS, 27) | {"workbench": 34, "answers": 28}  # KB of script and style, compressed
     content = {
-        name: b"".join((export.STATIC / f"{name}.{kind}").read_bytes() for kind in ("js", "css")) for name in VIEWS
+        name: b"".join((html_export.STATIC / f"{name}.{kind}").read_bytes() for kind in ("js", "css")) for name in VIEWS
     }
     sizes = {name: len(gzip.compress(data)) / 1024 for name, data in content.items()}
     assert not {name: size for name, size in sizes.items() if size > limits[name]}
@@ -34,7 +35,7 @@ def test_every_view_has_its_assets():
         "offline.js",
         "live.js",
     }
-    assert len(gzip.compress((export.STATIC / "live.js").read_bytes())) < 18_000
+    assert len(gzip.compress((html_export.STATIC / "live.js").read_bytes())) < 18_000
     members = [member for member in vars(sys.modules["nbsal.widgets"]).values() if isinstance(member, type)]
     classes = {member.__name__.lower() for member in members if issubclass(member, View)}
     assert set(VIEWS) == classes - {View.__name__.lower()}

@@ -13,7 +13,7 @@ from nbsal.model.running.masking import MaskedModel
 from nbsal.render.headline import plain
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Audit, Browse
-from nbsal.widgets.audit_parts import LISTED, MISTAKES, Hidden
+from nbsal.widgets.parts.audit_parts import LISTED, MISTAKES, Hidden
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 

@@ -9,8 +9,9 @@ import pytest
 import nbsal
 from nbsal.evaluation.rankings import kendall
 from nbsal.render.headline import confidence, percent
-from nbsal.widgets import Compare, wire
+from nbsal.widgets import Compare
 from nbsal.widgets.compare import ComparedPair
+from nbsal.widgets.page import wire
 from tests.browser import bench
 from tests.cases import cases
 from tests.raising import refuses

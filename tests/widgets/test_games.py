@@ -12,12 +12,13 @@ from nbsal.evaluation._games import GAMES
 from nbsal.model.running.masking import MaskedModel
 from nbsal.render.headline import plain
 from nbsal.support.progress import Meter
-from nbsal.widgets import Games, token_games
-from nbsal.widgets.game_words import _ordinal as ordinal
-from nbsal.widgets.game_words import _score as score_words
-from nbsal.widgets.game_words import finding, results_finding, step_phrases
+from nbsal.widgets import Games
 from nbsal.widgets.games import game_traits
-from nbsal.widgets.token_games import (
+from nbsal.widgets.parts import token_games
+from nbsal.widgets.parts.game_words import _ordinal as ordinal
+from nbsal.widgets.parts.game_words import _score as score_words
+from nbsal.widgets.parts.game_words import finding, results_finding, step_phrases
+from nbsal.widgets.parts.token_games import (
     RandomGames,
     TokenGames,
     coalition_count,

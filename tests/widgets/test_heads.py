@@ -8,8 +8,8 @@ import nbsal
 from nbsal.heads import HeadMask, Parse
 from nbsal.passes import trace
 from nbsal.widgets import Heads
-from nbsal.widgets.head_grid import heads_of_kind, toggle_heads
-from nbsal.widgets.head_parts import AttentionPart, mostly_attended
+from nbsal.widgets.parts.head_grid import heads_of_kind, toggle_heads
+from nbsal.widgets.parts.head_parts import AttentionPart, mostly_attended
 from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, from_page

@@ -6,8 +6,8 @@ import threading
 import pytest
 import traitlets
 
-from nbsal.widgets import jobs
 from nbsal.widgets.base import View
+from nbsal.widgets.page import jobs
 from tests.test_interrupts import Lines
 
 

@@ -7,8 +7,9 @@ import pytest
 
 import nbsal
 from nbsal.support.errors import UnknownName
-from nbsal.widgets import Layers, wire
+from nbsal.widgets import Layers
 from nbsal.widgets.layers import LISTED, LayerWords, layers_html
+from nbsal.widgets.page import wire
 from tests.browser import bench
 from tests.cases import cases
 from tests.raising import refuses

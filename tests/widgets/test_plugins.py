@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import nbsal
-from nbsal.widgets import plugins
+from nbsal.widgets.page import plugins
 from tests import packages
 from tests.raising import refuses
 

@@ -7,7 +7,8 @@ import pytest
 
 import nbsal
 from nbsal.support.errors import InputError
-from nbsal.widgets import Compare, Highlight, Workbench, slow_methods
+from nbsal.widgets import Compare, Highlight, Workbench
+from nbsal.widgets.page import slow_methods
 from tests.widgets.test_view import TEXT
 
 

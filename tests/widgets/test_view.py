@@ -13,8 +13,9 @@ import nbsal
 from nbsal.methods import catalogue
 from nbsal.methods.base import Method
 from nbsal.support.errors import InputError, UnknownName
-from nbsal.widgets import Highlight, View, snapshot
-from nbsal.widgets.export import literal
+from nbsal.widgets import Highlight, View
+from nbsal.widgets.page import snapshot
+from nbsal.widgets.page.html_export import literal
 from tests.cases import cases
 from tests.raising import refuses
 

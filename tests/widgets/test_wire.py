@@ -14,7 +14,7 @@ import pytest
 
 import nbsal
 from nbsal.model.text.tokens import Row
-from nbsal.widgets import wire
+from nbsal.widgets.page import wire
 from tests.cases import cases
 from tests.widgets import unwire
 

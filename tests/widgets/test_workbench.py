@@ -12,9 +12,9 @@ from nbsal.evaluation.results import GAMES
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench, cached_view
 from nbsal.widgets.games import GamePart
-from nbsal.widgets.head_parts import UNMASKED, AttentionPart
 from nbsal.widgets.layers import LayersPart
-from nbsal.widgets.token_games import TOO_LONG
+from nbsal.widgets.parts.head_parts import UNMASKED, AttentionPart
+from nbsal.widgets.parts.token_games import TOO_LONG
 from nbsal.widgets.workbench import stack_pngs
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, ask, from_page

@@ -54,12 +54,10 @@ def _check(audit: Any) -> None:
         fits &= len(spans) == len(scores) and bool(np.isfinite(scores).all())
         fits &= all(0 <= part < len(parts) and 0 <= start <= end <= len(parts[part]) for part, start, end in spans)
     if (other := audit.other) is not None:
-        shared = [(each.classes, each.texts, each.labels, _tried(each)) for each in (audit, other)]
-        fits &= shared[0] == shared[1] and other.other is None
+        first, second = (
+            (each.classes, each.texts, each.labels, [(e.word, e.speaks_for, e.texts) for e in each.effects])
+            for each in (audit, other)
+        )
+        fits &= first == second and other.other is None
     if not fits:
         raise ValueError("the parts of the audit do not match")
-
-
-def _tried(audit: Any) -> list[Any]:
-    """The words that were hidden, and from which texts."""
-    return [(effect.word, effect.speaks_for, effect.texts) for effect in audit.effects]

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation._hiding import LABELS, check_classifier, label_indices
-from nbsal.evaluation.audit.effects import Correction, Effect
 from nbsal.evaluation.audit.flips import MOST, find_flip
-from nbsal.evaluation.audit.result import Audit
+from nbsal.evaluation.audit.result import Audit, Correction, Effect
 from nbsal.evaluation.audit.words import Unit, log_odds, score_of, units_of
 from nbsal.evaluation.cache import Cache, cache_or_new, encode_texts
+from nbsal.explain.decision_facts import candidates as proposals
+from nbsal.explain.decision_facts import proposed
 from nbsal.explain.explainer import Explainer
-from nbsal.explain.finding import candidates as proposals
-from nbsal.explain.finding import proposed
 from nbsal.explain.saliency import Saliency
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded

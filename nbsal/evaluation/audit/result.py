@@ -7,13 +7,35 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from nbsal.evaluation.audit import file, page, slices, tables
-from nbsal.evaluation.audit.effects import Correction, Effect
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import Figure, pandas
 from nbsal.support.validation import Text, checked, plural
 
 CHANCE = 0.05  # adjusted p-value up to which a word or a slice is beyond chance
 Span = tuple[int, int, int]  # of a word: the number of its part of a pair, its first character, and its end
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What hiding a word does in every text that has it; all sequences are in the order of `texts`, their numbers."""
+
+    word: str
+    speaks_for: int  # the class whose decisions scores explain by it
+    named: int  # texts in which scores name it
+    texts: tuple[int, ...]
+    scores: tuple[float, ...]
+    pulls: tuple[float, ...]  # change of the log-odds of the class that the word makes
+    without: tuple[int, ...]  # the class that is decided without it
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A mistake, and the smallest set of words whose hiding corrects it; no words if none does."""
+
+    text: int
+    words: tuple[str, ...]
+    places: tuple[int, ...]
+    exact: bool
 
 
 class Hides(Protocol):
@@ -137,8 +159,7 @@ class Audit:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Load what `save` wrote."""
-        audit: Self = file.load(cls, path)
-        return audit
+        return file.load(cls, path)
 
     def word(self, text: int, place: int) -> str:
         """A word of a text by its number."""

@@ -40,14 +40,11 @@ class Interpreter(Method):
         return super().resolve(subject)
 
     def scores(self, trace: Trace) -> Tensor:
-        return trace.cached(self, lambda: self._normalised_scores(trace))
+        return trace.cached(self, lambda: normalise_rows(self.feature_sums(trace).abs()))
 
     @abstractmethod
     def feature_sums(self, trace: Trace) -> Tensor:
         """The sum of each token's features, [text, position], before the absolute value is taken."""
-
-    def _normalised_scores(self, trace: Trace) -> Tensor:
-        return normalise_rows(self.feature_sums(trace).abs())
 
 
 @register("simple@allennlp", cost=Cost(2, backwards=1))

@@ -26,7 +26,7 @@ from nbsal.methods.attention import (
 )
 from nbsal.methods.base import Method, register, setting
 from nbsal.methods.cost import Cost
-from nbsal.methods.relevance import EMPTY, LRP, READ, MaskLRP, PartialLRP, TransformerAttribution
+from nbsal.methods.propagation import EMPTY, LRP, READ, MaskLRP, PartialLRP, TransformerAttribution
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
 from nbsal.passes.lrp.mode import AttentionFilter, unfiltered

@@ -6,7 +6,6 @@ to 512 tokens, which the model never attends to: padding is left out here where 
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -150,7 +149,8 @@ class ThermoStatLIME(ThermoStatMethod):
 
     def perturbed(self, program: CaptumModel) -> Tensor:
         """The sampled token ids, [sample, position]."""
-        fixed = np.array(program.row.special) | np.isin(program.row.ids, _special_ids(program.subject.tokenizer))
+        special_ids = getattr(program.subject.tokenizer, "all_special_ids", [])  # that of unknown text among them
+        fixed = np.array(program.row.special) | np.isin(program.row.ids, special_ids)
         masked = text_rng(self.seed, program.row).random((self.samples, len(program.row))) < 0.3
         return torch.where(torch.from_numpy(masked & ~fixed).to(program.ids.device), program.pad, program.ids)
 
@@ -258,8 +258,3 @@ class ThermoStatDeepLiftShap(ThermoStatMethod):
             return LayerDeepLiftShap(program, program.embeddings).attribute(
                 program.ids.float(), baselines=baselines.float()
             )
-
-
-def _special_ids(tokenizer: Any) -> Sequence[int]:
-    """The ids of all special tokens of a tokenizer, including that of unknown text."""
-    return [] if tokenizer is None else list(tokenizer.all_special_ids)

@@ -136,8 +136,7 @@ class BlackBoxEncoder:
 
     def encode_ids(self, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> Encoded:
         """Refused: a function reads texts."""
-        message = "A function reads texts, not token ids. Pass a text."
-        raise InputError(message, argument="input_ids", value=input_ids)
+        raise InputError("A function reads texts, not token ids. Pass a text.", argument="input_ids", value=input_ids)
 
     def _row(self, text: Text) -> Row:
         entries = []

@@ -46,8 +46,7 @@ class Composite(nn.Module):
     @property
     def base_model(self) -> nn.Module:
         """The embeddings and blocks: of an encoder-decoder, those of its encoder."""
-        model: nn.Module = self.transformer.get_encoder() if self.second_reader else self.transformer.base_model
-        return model
+        return self.transformer.get_encoder() if self.second_reader else self.transformer.base_model
 
     config, device, dtype, main_input_name, get_input_embeddings = map(
         _of_transformer, ("config", "device", "dtype", "main_input_name", "get_input_embeddings")

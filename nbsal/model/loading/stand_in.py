@@ -40,8 +40,7 @@ class PassOn(nn.Module):
         self.layer = nn.ModuleList([nn.Identity()])
 
     def forward(self, states: Tensor, attention_mask: Tensor) -> Tensor:
-        output: Tensor = self.layer[0](states)
-        return output
+        return self.layer[0](states)
 
 
 class StandIn(nn.Module):

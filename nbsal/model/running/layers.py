@@ -1,14 +1,15 @@
 """One forward pass of a subject with its hidden layers; those of an encoder-decoder have parts of both sides."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from nbsal.model import sides
-from nbsal.model.running import architecture, restore
+from nbsal.model.running import architecture, attention_maps, restore
+from nbsal.model.running.attention_maps import AttentionRecorder
 from nbsal.model.running.layout import check_count, check_layout, check_sides
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
@@ -67,7 +68,26 @@ def run_model(
     return logits, Layers(states, reply)
 
 
-def check_maps(subject: Subject, encoded: Encoded, maps: Sequence[Tensor]) -> None:
+@contextmanager
+def recorded_maps(subject: Subject, needs: Collection[str]) -> Iterator[list[Tensor]]:
+    """Record the attention maps of a forward pass, in order, if any of its needs is of attention."""
+    recorder = AttentionRecorder(square=subject.task != sides.REPLY)
+    needed = any(need.startswith("attention") for need in needs)
+    with attention_maps.with_mode(subject.model, recorder) if needed else nullcontext():
+        yield recorder.maps
+
+
+def check_recorded(
+    subject: Subject, encoded: Encoded, needs: Collection[str], layers: Layers, maps: Sequence[Tensor]
+) -> None:
+    """Refuse hidden states and attention maps, where they are needed, that are not laid out by text and position."""
+    if any(need.startswith(("hidden", "relevance")) for need in needs):
+        check_layout("hidden states", layers.shapes, encoded, subject)
+    if any(need.startswith("attention") for need in needs):
+        _check_maps(subject, encoded, maps)
+
+
+def _check_maps(subject: Subject, encoded: Encoded, maps: Sequence[Tensor]) -> None:
     """Refuse attention maps of which some are missing, or that are not laid out by text and position."""
     shapes, texts = [(len(weights), *weights.shape[2:]) for weights in maps], len(encoded)
     check_count("attention maps", len(maps), map_count(subject), subject)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nbsal.model.running.text_cache import TextCache
 
 WAYS = ("remove", "mask", "pad")
-TEXT = "text"  # another way, of replies: the prompt without the hidden parts, tokenized anew (see nbsal.answers.hiding)
+TEXT = "text"  # another way, of replies: the prompt without the hidden parts, tokenized anew (see `Hiding`)
 TOKENS = 2048  # per batch: enough to fill a processor's vector units, few enough to stay in its caches
 Coalitions = Flags
 
@@ -108,7 +108,10 @@ class MaskedModel:
         self._follow_model()
         tables = [_check_coalitions(row, table) for row, table in zip(rows, coalitions, strict=True)]
         keys = [[packed.tobytes() for packed in np.packbits(table, axis=1)] for table in tables]
-        cached_rows = [self._cached_row(row, target) for row, target in zip(rows, targets, strict=True)]
+        cached_rows = [
+            self._cache.setdefault((row.ids, row.types, row.mask, target), _CachedRow(row, target))
+            for row, target in zip(rows, targets, strict=True)
+        ]
         jobs: dict[tuple[int, bytes], _Job] = {}
         for cached, row_keys, table in zip(cached_rows, keys, tables, strict=True):
             for key, coalition in zip(row_keys, table, strict=True):
@@ -122,10 +125,6 @@ class MaskedModel:
 
         run_exclusively(self.subject, run)
         return [cached.stack(row_keys) for cached, row_keys in zip(cached_rows, keys, strict=True)]
-
-    def _cached_row(self, row: Row, target: Target | None) -> "_CachedRow":
-        key = (row.ids, row.types, row.mask, target)
-        return self._cache.setdefault(key, _CachedRow(row, target))
 
     def _run_jobs(self, jobs: "list[_Job]", meter: Meter) -> None:
         """Run the model on every job, in batches of similar length; inputs are built one batch at a time."""
@@ -163,32 +162,17 @@ class MaskedModel:
         return [job for job in jobs if job.key not in job.cached.results]
 
     def _run_after_text(self, jobs: "list[_Job]", meter: Meter) -> bool:
-        """Read a text once, and its coalitions from their first change on; False if two of them show a difference."""
-        row = jobs[0].cached.row
+        row, run_batch = jobs[0].cached.row, partial(self._run_batch, meter=meter)
         whole = self._mask_row(row, np.ones(len(row), dtype=bool), False)
-        cache = prefixes.read_text(self.subject, row, lambda cache: self._run_after(cache, 0, [whole]))
-        if cache is None or not all(self._continues_exactly(cache, job, meter) for job in prefixes.probes(jobs)):
-            return False
-        jobs = [job for job in jobs if job.key not in job.cached.results]
-        for batch in prefixes.batches(jobs, TOKENS, 1 if self.subject.unbatchable else TOKENS):
-            self._run_batch(batch, partial(self._run_after, cache, batch[0].start), meter)
-        return True
+        largest = 1 if self.subject.unbatchable else TOKENS
+        return prefixes.run_after_text(
+            self.subject, row, whole, jobs, run_batch, self._run_after, _close, TOKENS, largest
+        )
 
-    def _continues_exactly(self, cache: "TextCache", job: "_Job", meter: Meter) -> bool:
-        """Run a coalition as a whole; true if reading it after what it shares with the text gives the same logits."""
-        exact = False
-
-        def run(rows: "Sequence[_MaskedRow]") -> Tensor:
-            nonlocal exact
-            whole, rest = self._run(rows), prefixes.attempt(lambda: self._run_after(cache, job.start, rows))
-            exact = rest is not None and _close(whole, rest)
-            return whole
-
-        self._run_batch([job], run, meter)
-        return exact
-
-    def _run_after(self, cache: "TextCache", start: int, batch: "Sequence[_MaskedRow]") -> Tensor:
-        """The logits of rows that begin with the first `start` tokens of a text."""
+    def _run_after(self, batch: "Sequence[_MaskedRow]", cache: "TextCache | None", start: int) -> Tensor:
+        """The logits of rows that begin with the first `start` tokens of a text, which the cache holds."""
+        if cache is None:
+            return self._run(batch)
         inputs = self._batch_inputs([masked.after(start) for masked in batch])
         logits = self.subject.logits(cache.put_before(inputs, start)).cpu()
         return cache.with_text(logits, start) if self.subject.task != "sequence" else logits

@@ -42,7 +42,8 @@ class Variant(Protocol):
 
 
 T = TypeVar("T", bound=Variant)
-Result = TypeVar("Result")
+Input = TypeVar("Input")  # what the model reads for a variant
+R = TypeVar("R")
 
 
 def can_reuse(subject: Subject) -> bool:
@@ -102,6 +103,45 @@ def probes(variants: Sequence[T]) -> tuple[T, T]:
     return variants[len(variants) // 2], variants[-1]
 
 
+def run_after_text(
+    subject: Subject,
+    row: Row,
+    whole: Input,
+    variants: Sequence[T],
+    run_batch: Callable[[Sequence[T], Callable[[Sequence[Input]], R]], object],
+    run: "Callable[[Sequence[Input], TextCache | None, int], R]",
+    is_close: Callable[[R, R], bool],
+    tokens: int,
+    largest: float,
+) -> bool:
+    """Read a text once, and variants of it from their first change on; False if two of them show a difference.
+
+    `run` reads inputs, without those leading tokens that the cache holds. `run_batch` stores what it returns.
+    """
+    cache = read_text(subject, row, lambda cache: run([whole], cache, 0))
+
+    def is_exact(variant: T) -> bool:
+        exact = False
+
+        def run_both(inputs: Sequence[Input]) -> R:
+            nonlocal exact
+            wholly, after = run(inputs, None, 0), attempt(lambda: run(inputs, cache, variant.start))
+            exact = after is not None and is_close(wholly, after)
+            return wholly
+
+        run_batch([variant], run_both)
+        return exact
+
+    tested = probes(variants)
+    if cache is None or not all(map(is_exact, tested)):
+        return False
+    others = [variant for variant in variants if not any(variant is each for each in tested)]
+    for batch in batches(others, tokens, largest):
+        start = batch[0].start
+        run_batch(batch, lambda inputs: run(inputs, cache, start))  # noqa: B023
+    return True
+
+
 def read_text(subject: Subject, row: Row, run: "Callable[[TextCache], object]") -> "TextCache | None":
     """A cache that `run` has filled with the keys and values of a text; None if it cannot, or if there is no room."""
     from nbsal.model.running.text_cache import TextCache
@@ -115,7 +155,7 @@ def read_text(subject: Subject, row: Row, run: "Callable[[TextCache], object]") 
     return cache if read and cache.holds(len(row)) else None
 
 
-def attempt(run: Callable[[], Result]) -> Result | None:
+def attempt(run: Callable[[], R]) -> R | None:
     """The result of a function, or None if the model does not know such a cache."""
     try:
         return run()

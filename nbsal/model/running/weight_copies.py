@@ -32,8 +32,7 @@ def kept_copy(weight: Tensor, kind: str, size: int, make: Callable[[], Tensor]) 
         with torch.no_grad():
             stored = version, numbers.clone(), make()
     copies[kind] = stored
-    copy: Tensor = stored[2]
-    return copy
+    return stored[2]
 
 
 def copied_bytes() -> int:

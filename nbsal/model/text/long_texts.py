@@ -35,8 +35,7 @@ class Windows:
         for places, part in zip(self.places, values, strict=True):
             sums[places] += part
             counts[places] += 1
-        mean: Floats = (sums / counts).astype(values[0].dtype)
-        return mean
+        return (sums / counts).astype(values[0].dtype)
 
 
 def split_text(subject: Subject, text: Text) -> Windows:

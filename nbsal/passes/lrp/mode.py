@@ -178,7 +178,7 @@ class RelevanceMode(restore.Mode):
 
     def _add(self, y: Tensor, a: Any, b: Any) -> Tensor:
         both = proxy_of(a) is not None and proxy_of(b) is not None
-        if both or (self.rules.mask and _is_attention_mask(b)):
+        if both or (self.rules.mask and isinstance(b, Tensor) and b.ndim == 4):  # b is an attention mask
             return apply(rules.Add, _to_proxy(a), _to_proxy(b), _detach(y), self.rules)
         return _pass_through(y, a, b)
 
@@ -282,10 +282,6 @@ def _flatten(args: Any) -> Iterator[Any]:
             yield from value
         else:
             yield value
-
-
-def _is_attention_mask(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.ndim == 4
 
 
 @contextmanager

@@ -59,8 +59,7 @@ def apply(rule: type[Function], *args: Any) -> Tensor:
     >>> apply(Identity, x, torch.tensor([5.0, 7.0]))
     tensor([5., 7.], grad_fn=<IdentityBackward>)
     """
-    output: Tensor = rule.apply(*args)  # type: ignore[no-untyped-call]
-    return output
+    return rule.apply(*args)  # type: ignore[no-untyped-call]
 
 
 @torch.no_grad()

@@ -50,8 +50,7 @@ def train(name: str) -> Any:
 def decide(model: Any, messages: list[Message]) -> list[int]:
     """What a model decides about messages."""
     inputs = planted.tokenizer()([message.text for message in messages], padding=True, return_tensors="pt")
-    decisions: list[int] = model(**inputs).logits.argmax(-1).tolist()
-    return decisions
+    return model(**inputs).logits.argmax(-1).tolist()
 
 
 def check(name: str, model: Any, size: int = CHECKED) -> dict[str, float]:

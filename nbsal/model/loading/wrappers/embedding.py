@@ -91,8 +91,7 @@ class PooledBody(nn.Module):
 
     def forward(self, **inputs: Tensor) -> Tensor:
         """What the head makes of the pooled states, [text, label]."""
-        logits: Tensor = self.head(self.embed(**inputs))
-        return logits
+        return self.head(self.embed(**inputs))
 
     def embed(self, **inputs: Tensor) -> Tensor:
         """The pooled states, [text, feature]; texts are padded on the right."""
@@ -131,8 +130,7 @@ class EmbeddingClassifier(nn.Module):
 
     def forward(self, **inputs: Tensor) -> Tensor:
         """The logits, [text, label]."""
-        logits: Tensor = self.head(self.embed(**inputs))
-        return logits
+        return self.head(self.embed(**inputs))
 
     def embed(self, **inputs: Tensor) -> Tensor:
         """The embeddings, [text, feature]."""

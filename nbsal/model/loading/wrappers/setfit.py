@@ -38,8 +38,7 @@ class TorchHead(nn.Module):
 
     def forward(self, embedding: Tensor) -> Tensor:
         """The logits, divided by the temperature."""
-        logits: Tensor = self.head(embedding)[0]
-        return logits
+        return self.head(embedding)[0]
 
 
 def _linear(head: Any) -> tuple[Any, Any, str, Sequence[Any]]:

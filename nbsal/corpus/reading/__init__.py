@@ -1,0 +1,1 @@
+"""Reading the rows of a source: files, data frames, tables and iterables."""

@@ -1,0 +1,101 @@
+"""Live pages: views that are saved with a small copy of their model, which answers in the page without Python."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from nbsal.methods.lazy import Decoded, catalogue
+from nbsal.support.errors import InputError, UnknownName, file_error
+from nbsal.widgets.page.choices import method_choice, with_list
+
+if TYPE_CHECKING:
+    from nbsal.explain.explainer import Explainer
+
+METHODS = ("decoded-gradcam", "decoded-gradxact", "gradcam", "gradxact")  # that the page can run
+FOLDER = "nbsal-live"  # beside the page, for the files of its model
+VIEWS = "Highlight, Layers and Compare"
+STYLE = (  # Python saves; and the note above a view that cannot answer
+    ".nbsal-at-end.nbsal-needs-python{display:none}"
+    ".nbsal-live-note{font-family:sans-serif;border-left:4px solid;padding:.2em .8em;max-width:50em}"
+)
+NEEDS_WASM = "This browser cannot run the model of this page: that needs WebAssembly with SIMD, and Intl.Segmenter. "
+NEEDS_SERVER = (
+    "Opened from disk, this page cannot load its model. To type a text and have it answered, run "
+    "\u201cpython -m http.server\u201d in the page's folder and open http://localhost:8000/{page}. "
+)
+SAVED = "What you see was saved from Python."
+
+
+def describe(view: Any, folder: Path, page: str) -> dict[str, Any]:
+    """Write the model of a view below `folder`, and return what its page needs to answer."""
+    from nbsal.live.export import copy_name, export
+
+    explainers = _explainers(view)
+    subject = explainers[0].subject
+    for explainer in explainers:
+        _check(explainer)
+    files = export(subject, folder / FOLDER)
+    names = [name for name in METHODS if subject.decodes or not name.startswith("decoded")]
+    methods = [method_choice(catalogue.create(name), subject) | {"group": "recommended"} for name in names]
+    return {
+        "view": view.live_name,
+        "folder": f"{FOLDER}/{files.name}",
+        "name": copy_name(subject),
+        "labels": list(subject.labels),
+        "layer": subject.default_layer,
+        "methods": methods,
+        "inputs": list(view.inputs),
+        "needs_server": NEEDS_SERVER.format(page=quote(page)) + SAVED,
+        "needs_wasm": NEEDS_WASM + SAVED,
+    }
+
+
+def live_state(state: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
+    """The traits of a view for a live page: the methods that it runs, and who answers from now on."""
+    note = f"Edit the text: {page['name']} answers, in this page"
+    result = state["_result"] | {"notes": [*state["_result"]["notes"], note]}
+    chosen = {name: with_list(state[name], page["methods"]) for name in ("_choices", "_other_choices") if name in state}
+    return state | chosen | {"_result": result, "_checking": {}, "_seconds": None}
+
+
+def write(path: str | Path, page: str) -> None:
+    """Write a page into a file."""
+    try:
+        Path(path).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise file_error("path", path, error) from error
+
+
+def _explainers(view: Any) -> "list[Explainer]":
+    """The explainers of a view with its settings."""
+    if not view.live_name:
+        message = f"{type(view).__name__} cannot be a live page: {VIEWS} can. Pass interactive=True instead."
+        raise InputError(message, argument="live", value=True)
+    if view.explainer is None:
+        message = "A finished result has no model that could answer in a page. Pass an explainer to the view."
+        raise InputError(message, argument="live", value=True)
+    inputs = {name: getattr(view, name) for name in view.inputs} | {"layer": view.layer}
+    explainers: list[Explainer] = view.explainers_for(inputs)
+    if len({id(explainer.subject) for explainer in explainers}) > 1:
+        message = "A live page runs one model. Compare two methods, layers or targets of one subject."
+        raise InputError(message, argument="other", value=explainers[1].subject)
+    return explainers
+
+
+def _check(explainer: "Explainer") -> None:
+    """Refuse settings that the page would not follow."""
+    method: Any = explainer.method
+    if method.name not in METHODS:
+        raise UnknownName("method", method.name, METHODS, f"A live page cannot run method={method.name!r}.")
+    plain: Any = catalogue.create(method.name)
+    if isinstance(method, Decoded):
+        plain = replace(plain, tau=method.tau, method=replace(plain.method, layer=method.method.layer))
+    else:
+        plain = replace(plain, layer=method.layer)
+    if method != plain:
+        message = f"A live page runs {method.name} with its usual settings, a layer and tau, not {method!r:.200}."
+        raise InputError(message, argument="method", value=method)
+    if explainer.long != "truncate":
+        message = f"A live page cuts long texts off. Pass long='truncate' to the explainer, not {explainer.long!r}."
+        raise InputError(message, argument="long", value=explainer.long)

@@ -1,0 +1,56 @@
+"""The hiding curve of the Answers view, beside random orders, and what is said of it."""
+
+from typing import Any
+
+import numpy as np
+
+from nbsal.answers.answer import Answer
+from nbsal.answers.judgement import BAND, Judgement
+from nbsal.answers.words import sentences
+from nbsal.methods.labels import label_of
+
+CARRIES = 0.5  # share of the whole drop that makes the first sentences the ones that carry the reply
+RANDOM_ORDER = "random order"
+
+
+def curve_trait(curve: Judgement | str | None, answer: Answer) -> dict[str, Any]:
+    """The hiding curve as lines of a chart, or why there is none."""
+    if curve is None:
+        return {}
+    if isinstance(curve, str):
+        return {"why": curve}
+    count = len(curve.tokens)
+    own, others = np.round(curve.curve / count, 2) + 0.0, np.round(curve.random_curves / count, 2)
+    low, high = np.percentile(others, BAND, axis=0)
+    at = (np.arange(len(own)) / max(1, len(own) - 1)).tolist()
+    order = np.argsort(-curve.scores[list(curve.tokens)].sum(0), kind="stable")
+    lines = [
+        {"name": label_of(curve.method), "at": at, "values": own.tolist(), "area": float(own.mean())},
+        {
+            "name": RANDOM_ORDER,
+            "at": at,
+            "values": others.mean(0).tolist(),
+            "area": float(others.mean()),
+            "low": low.tolist(),
+            "high": high.tolist(),
+            "random": True,
+        },
+    ]
+    unit = str(answer.provenance.get("unit", "sentence"))
+    return {
+        "lines": lines,
+        "order": [list(answer.units[i].tokens) for i in order],
+        "unit": "part" if unit == "spans" else unit,
+        "finding": curve_finding(curve, "part" if unit == "spans" else unit),
+        "band": f"95\u202f% of {len(curve.random)} random orders",
+    }
+
+
+def curve_finding(curve: Judgement, unit: str) -> str:
+    """How many units carry the reply, if their order is better than chance."""
+    if not curve.beats_chance:
+        return "Hiding in this order is no better than in random ones"
+    drops = curve.curve[0] - curve.curve
+    steps = int(np.argmax(drops >= CARRIES * drops.max()))
+    count = sentences.NUMBERS[steps] if steps < len(sentences.NUMBERS) else str(steps)
+    return f"{count} {unit}{'' if steps == 1 else 's'} {'carries' if steps == 1 else 'carry'} the reply"

@@ -1,0 +1,349 @@
+"""What the Answers view shows of an answer: its tokens by source, its matrix, and what hiding sources changes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nbsal.answers.answer import Answer
+from nbsal.answers.judgement import Judgement
+from nbsal.answers.lazy import Hiding, prompts
+from nbsal.answers.page import AnswerPicture
+from nbsal.answers.prompt.reading import Reading, Unit
+from nbsal.answers.prompt.sources import Source
+from nbsal.answers.scoring.hops import Count
+from nbsal.answers.words import reply_facts, sentences
+from nbsal.answers.words.evidence import Evidence, Place, hides, measure
+from nbsal.answers.words.phrases import PhraseMatrix, phrases
+from nbsal.answers.words.reply_facts import PartFacts
+from nbsal.support.arrays import Flags, Floats
+from nbsal.support.errors import InputError
+from nbsal.widgets.explainer_view import method_traits
+from nbsal.widgets.page import wire
+
+HOPS = 2  # hops whose words are shown
+RIVALS = 3  # of a word the model is unsure of
+
+
+@dataclass(frozen=True)
+class Struck:
+    """A source that is taken out, or one sentence of it."""
+
+    source: int
+    sentence: int | None = None
+
+    @property
+    def place(self) -> Place:
+        """As evidence has it."""
+        return self.source, self.sentence
+
+    @classmethod
+    def parse(cls, entry: Any) -> "Struck":
+        """From a source's number, or from [source, sentence]."""
+        numbers = [entry] if isinstance(entry, int) else entry
+        plain = isinstance(numbers, list | tuple) and len(numbers) in (1, 2)
+        if not plain or not all(type(number) is int and number >= 0 for number in numbers):
+            message = f"struck holds {entry!r:.40}. Pass numbers of sources, or [source, sentence] for a sentence."
+            raise InputError(message, argument="struck", value=entry)
+        return cls(*numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class SpanScores:
+    """The scores of some tokens of the reply as one target, or of one rather than its rival, with its evidence."""
+
+    scores: Floats  # of every token of prompt and reply
+    tokens: tuple[int, ...]
+    rival: str = ""
+    other: Evidence | None = None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The sources, while the model writes its reply."""
+
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A new reply without what was struck out."""
+
+    text: str
+    without: tuple[str, ...]
+    logprob: float | None
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerResult:
+    """An answer with those parts that are computed; `struck` has the log-probabilities without what is struck out."""
+
+    answer: Answer
+    span: SpanScores | None = None
+    struck: Floats | None = None
+    curve: Judgement | str | None = None
+    rewritten: Rewritten | None = None
+
+    @property
+    def contrast(self) -> PartFacts | None:
+        """The facts of a token rather than its rival."""
+        if self.span is None or not self.span.rival:
+            return None
+        own = self.answer.facts.part(self.span.tokens, self.span.scores)
+        return reply_facts.against(own, self.span.rival, self.span.other)
+
+
+def followed(answer: Answer, hops: Count) -> Answer:
+    """The answer through the reply; as it is, if its method hides and has no scores to follow."""
+    return answer.through(hops if answer.can_follow else 0)
+
+
+def without_struck(hiding: Hiding, struck: Iterable[Struck]) -> Floats | None:
+    """The log-probability of each token of the reply without what is struck out; `hiding` is of sentences."""
+    taken = [is_struck(hiding.units, entry) for entry in struck]
+    return hiding.values([~np.logical_or.reduce(taken)])[0] if taken else None
+
+
+def is_struck(units: Sequence[Unit], struck: Struck) -> Flags:
+    """Which sentences are taken out."""
+    mine = hides(units, struck.place)
+    if not mine.any():
+        message = f"struck={struck} names no source or sentence that the model reads."
+        raise InputError(message, argument="struck", value=struck)
+    return mine
+
+
+def sources_trait(sources: Sequence[Source], answer: Answer | None = None) -> list[dict[str, Any]]:
+    """The cards: names, the first token of each sentence, and which word of the reply falls most without a source."""
+    starts: dict[int, list[int]] = {}
+    headlines: dict[int, Any] = {}
+    if answer is not None:
+        for unit in answer.reading.units("sentence"):
+            starts.setdefault(unit.source, []).append(unit.tokens[0])
+        headlines = source_headlines(answer)
+    return [
+        {
+            "label": name.label,
+            "short": name.short,
+            "name": name.sentence,
+            "title": name.title,
+            "status": source.status,
+            "sentences": starts.get(number, []),
+            "headline": headlines.get(number, []),
+        }
+        for number, (source, name) in enumerate(zip(sources, reply_facts.source_names(sources), strict=True))
+    ]
+
+
+def tokens_trait(reading: Reading) -> dict[str, Any]:
+    """The tokens of prompt and reply, each in the text of its source; the reply is the last text."""
+    prompt, start = reading.prompt, reading.start
+    texts = [source.text for source in prompt.sources]
+    first, last = reply_span(reading)
+    begins = {unit.tokens[0] for unit in reading.units("word")}
+    begins |= {start + unit.tokens[0] for unit in reading.reply_units("word")}
+    places = []
+    for i, (owner, place) in enumerate(zip(prompt.owners, prompt.places, strict=True)):
+        special = owner < 0 or prompt.special[i]
+        part = max(owner, 0)
+        span = (0, 0) if special else place or (0, len(texts[part]))
+        places.append(wire.Place(part, *span, i in begins, special, prompt.tokens[i] if special else None))
+    for i, span in enumerate(reading.reply_spans):
+        special = reading.reply_special[i]
+        piece = reading.reply[slice(*span)]
+        left = span[0] + len(piece) - len(piece.lstrip()) if piece.strip() else span[0]
+        low, high = (min(max(at - first, 0), last - first) for at in (left, span[1]))
+        name = reading.reply_tokens[i] if special else None
+        places.append(wire.Place(len(texts), low, high, start + i in begins, special, name))
+    return wire.pack([*texts, reading.reply[first:last]], places)
+
+
+def without_special(text: str, tokenizer: Any) -> str:
+    """What a model has written so far, without the marks of its end."""
+    for token in tokenizer.all_special_tokens:
+        text = text.replace(token, "")
+    return text
+
+
+def reply_text(reading: Reading) -> str:
+    """The text of a reply, without special tokens and white space around it."""
+    return reading.reply[slice(*reply_span(reading))]
+
+
+def reply_span(reading: Reading) -> tuple[int, int]:
+    """The characters of the reply that are text, without special tokens and white space around it."""
+    spans = [reading.reply_spans[i] for i in reading.content]
+    text = reading.reply[spans[0][0] : spans[-1][1]]
+    start = spans[0][0] + len(text) - len(text.lstrip())
+    return start, start + len(text.strip())
+
+
+def source_headlines(answer: Answer) -> dict[int, Any]:
+    """Which word of the reply falls most without each source."""
+    reading, evidence = answer.reading, answer.evidence
+    names = reply_facts.source_names(reading.prompt.sources)
+    if evidence is None:
+        return {number: sentences.source_sentence(name, [], None) for number, name in enumerate(names)}
+    words = [list(unit.tokens) for unit in reading.reply_units("word") if unit.text[:1].isalnum()]
+    texts = [reply_facts.part_text(reading, word) for word in words]
+    return {
+        source: sentences.source_sentence(
+            names[source], texts, [(float(evidence.logprob[word].sum()), float(row[word].sum())) for word in words]
+        )
+        for source, row in evidence.by_source.items()
+    }
+
+
+def reply_trait(result: AnswerResult) -> dict[str, Any]:
+    """The reply: how likely its tokens are, their rivals, and the sentences of its words, phrases and sentences."""
+    answer = result.answer
+    reading, statistics, evidence = answer.reading, answer.statistics, answer.evidence
+    contrast, content = result.contrast, answer.reading.content
+    matrix = PhraseMatrix.of(answer.facts)
+    if contrast is not None and result.span is not None:
+        matrix = PhraseMatrix.of_rival(contrast, result.span.tokens[0])
+    units = [*reading.reply_units("word"), *reading.reply_units("sentence")]
+    prepared = [content, answer.facts.opened(), *(list(unit.tokens) for unit in units), *map(list, phrases(reading))]
+    unique = {tuple(tokens): tokens for tokens in prepared if tokens}.values()
+    return {
+        "start": reading.start,
+        "logprobs": [None if value != value else round(value, 4) for value in statistics.logprob.tolist()],
+        "rivals": {
+            at: rivals_of(answer, at) for tokens in unique if (at := answer.facts.rival_place(tokens)) is not None
+        },
+        "sentences": [unit.tokens[0] for unit in reading.reply_units("sentence")],
+        "phrases": [list(tokens) for tokens in matrix.tokens],
+        "names": list(matrix.names),
+        "matrix": matrix.shares.round(5).tolist(),
+        "finding": matrix.finding,
+        "next": [[[name, round(share, 4)] for name, share in rivals[:RIVALS]] for rivals in statistics.rivals],
+        "linear": answer.linear or answer.hops != 0,
+        "follows": answer.can_follow,
+        "generated": answer.provenance.get("reply") == "generated",
+        "measured": [] if evidence is None else list(evidence.by_source),
+        "parts": [part_trait(result, tokens) for tokens in unique],
+    }
+
+
+def part_trait(result: AnswerResult, tokens: Sequence[int], scores: Floats | None = None) -> dict[str, Any]:
+    """What the page says of some tokens: a sentence, the log-probabilities with and without sources, and their title.
+
+    The numbers are those with all sources, without what is struck out (or None) and without each source, as shown.
+    """
+    evidence, facts = result.answer.evidence, result.answer.facts.part(tokens, scores)
+    rows = [] if evidence is None else [evidence.logprob, result.struck, *evidence.by_source.values()]
+    at = result.answer.facts.measured(tokens)
+    return {
+        "tokens": list(tokens),
+        "headline": sentences.headline(facts),
+        "heading": sentences.heading(facts),
+        "logs": [None if row is None else sentences.rounded_log(float(row[at].sum())) for row in rows],
+        "through": through_trait(facts),
+        "at": result.answer.facts.rival_place(tokens),
+    }
+
+
+def through_trait(facts: PartFacts) -> dict[str, Any]:
+    """What came through earlier words of the reply: the share of the scores, and by hop the words that carried it."""
+    through = facts.through
+    if through is None:
+        return {}
+    hops = [[[list(word.tokens), word.text, round(word.share, 4)] for word in hop] for hop in through.hops if hop]
+    return {"share": through.share, "hops": hops[:HOPS]}
+
+
+def chosen_trait(result: AnswerResult, selected: Sequence[int]) -> dict[str, Any]:
+    """What the page says of the selected tokens where that is not prepared: any words, one target, or a rival."""
+    answer, span, contrast = result.answer, result.span, result.contrast
+    if span is not None and contrast is not None:
+        evidence, other = answer.evidence, span.other
+        logs: list[float | None] = []
+        if evidence is not None and other is not None:
+            at, rows = span.tokens[0], [evidence.logprob, *evidence.by_source.values()]
+            others = [other.logprob, *other.by_source.values()]
+            values = [sentences.rounded_log(float(row[at] - own[-1])) for row, own in zip(rows, others, strict=True)]
+            logs = [values[0], None, *values[1:]]
+        return {
+            "tokens": list(span.tokens),
+            "rival": span.rival,
+            "headline": sentences.headline(contrast),
+            "heading": sentences.heading(contrast),
+            "logs": logs,
+            "through": through_trait(contrast),
+            "at": span.tokens[0],
+        }
+    if span is not None and list(span.tokens) == (list(selected) or answer.reading.content):
+        return part_trait(result, span.tokens, span.scores)
+    return part_trait(result, selected) if selected else {}
+
+
+def rivals_of(answer: Answer, at: int) -> list[tuple[str, float | None]]:
+    """What the model would write in place of a token without a source, and its own next choice; with probabilities."""
+    known = dict(answer.statistics.rivals[at])
+    without = [row[at] for row in answer.evidence.instead] if answer.evidence is not None else []
+    names = dict.fromkeys([*without, *list(known)[:1]])
+    return [(name, known.get(name)) for name in names if any(map(str.isalnum, name))]
+
+
+def span_scores(answer: Answer, tokens: Sequence[int]) -> SpanScores:
+    """The explanation of some tokens as one target, by another run of the model."""
+    running = answer.running
+    assert running is not None
+    return SpanScores(running.score_sum(tokens), tuple(tokens))
+
+
+def rival_scores(answer: Answer, rival: str, at: int) -> SpanScores:
+    """The explanation of a token rather than another one in its place."""
+    running, (token,) = answer.running, answer.tokens_of(at)
+    assert running is not None
+    span = answer.rather(rival, at)
+    target = span.span_target
+    assert target is not None
+    subject, reading = running.explainer.subject, answer.reading
+    _, ((_, index), _) = target.terms
+    reply = prompts.with_reply(subject, reading.prompt, (*reading.reply_ids[:token], index))
+    other = measure(Hiding(subject, reply, reply.units("sentence")))
+    scores = np.zeros(len(reading.row))
+    scores[: len(span.scores)] = span.scores
+    return SpanScores(scores, (token,), target.label, other)
+
+
+def picture(result: AnswerResult, selected: Sequence[int], struck: Sequence[Struck]) -> AnswerPicture:
+    """A result as a static picture: of the selected words, of a token rather than its rival, or of the whole reply."""
+    answer, own = result.answer, result.span
+    taken = {position for entry in struck for position in struck_tokens(answer.reading, entry)}
+    if own is not None and own.rival:
+        return replace(answer.picture_of(own.tokens, own.scores, result.contrast), struck=frozenset(taken))
+    fits = own is not None and list(own.tokens) == (list(selected) or answer.reading.content)
+    drawn = answer.picture_of(selected, own.scores if own is not None and fits else None)
+    return replace(drawn, struck=frozenset(taken))
+
+
+def struck_tokens(reading: Reading, struck: Struck) -> list[int]:
+    """The positions that are taken out."""
+    units = [unit for unit in reading.units("sentence") if unit.source == struck.source]
+    chosen = units if struck.sentence is None else units[struck.sentence : struck.sentence + 1]
+    return [token for unit in chosen for token in unit.tokens]
+
+
+def span_trait(span: SpanScores | None) -> dict[str, Any]:
+    """The scores of a target of their own."""
+    if span is None:
+        return {}
+    return {"tokens": list(span.tokens), "rival": span.rival, "scores": wire.scores([span.scores])}
+
+
+def rewritten_trait(rewritten: Rewritten | None) -> dict[str, Any]:
+    """The new reply, and what it was written without."""
+    if rewritten is None:
+        return {}
+    without = sentences.joined(rewritten.without)
+    return {"text": rewritten.text, "without": without, "logprob": rewritten.logprob, "count": rewritten.count}
+
+
+def method_traits_of(explainer: Any) -> dict[str, Any]:
+    """The traits of an explainer's method that the view has."""
+    traits = method_traits(explainer.method)
+    return {name: traits[name] for name in ("method", "layer")}

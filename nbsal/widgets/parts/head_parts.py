@@ -1,0 +1,272 @@
+"""Parts of views that switch heads: the grid, the decision without the heads that are off, and one head's attention."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nbsal.explain.decision_facts import HeadsOff
+from nbsal.explain.saliency import Saliency
+from nbsal.methods.lazy import MaskLRP, Subject, catalogue, trace
+from nbsal.model.text.tokens import Row
+from nbsal.render import colours, html
+from nbsal.support.arrays import Flags
+from nbsal.support.errors import ModelError
+from nbsal.support.lazy import Axes
+from nbsal.support.validation import Text
+from nbsal.widgets.cached_view import Part, PartJob
+from nbsal.widgets.page import wire
+from nbsal.widgets.page.last_value import LastValue
+from nbsal.widgets.parts.head_grid import SWITCH_INPUTS, HeadGrid, HeadSwitches
+
+MAX_TOKENS = 512  # up to which a head's attention map is sent: its size is the square of this
+MAX_WORDS = 40  # up to which an attention map is part of a page without scripts, and of a picture
+MOST, MANY = 0.5, 0.3  # mean shares of attention from which a word is attended to "mostly" and "often"
+UNMASKED = "the prediction uses all heads: they act on Mask-LRP only"
+ZEROED = "second number: with the output of the heads that are off set to zero"
+
+Weights = NDArray[np.float64]  # of attention, [query, key]
+
+
+@dataclass(frozen=True)
+class Without:
+    """What the model predicts without some heads, and the probabilities of what it finds likeliest with them."""
+
+    prediction: str
+    probabilities: list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class HeadEffect:
+    """The decision without the heads that are off, and without the chosen head alone; None where it cannot be computed.
+
+    `off` counts the heads that are off, of `total`.
+    """
+
+    off: int
+    total: int
+    without: Without | None = None
+    alone: Without | None = None
+    head: tuple[int, int] | None = None
+
+    def heads_off(self, saliency: Saliency) -> HeadsOff | None:
+        """What a headline says of the heads that are off; None if none is."""
+        if self.without is None or not self.off:
+            return None
+        shares = dict(self.without.probabilities)
+        of_prediction, of_target = shares.get(saliency.prediction), shares.get(saliency.target)
+        return HeadsOff(self.off, self.total, self.without.prediction, of_prediction, of_target)
+
+
+@dataclass(frozen=True, eq=False)
+class HeadAttention:
+    """The attention of one head as bytes, [query, key]: shares of its largest weight `top`.
+
+    `words` is the attention between `names`, which are words and special tokens; `here` says what the head attends to.
+    """
+
+    head: tuple[int, int]
+    shares: NDArray[np.uint8]
+    top: float
+    names: list[str]
+    words: Weights
+    here: str
+
+    def heading(self, habit: str) -> str:
+        """What the head is known for, and what it does in this text."""
+        block, head = self.head
+        return f"Block {block}, head {head}: {habit}; here {self.here}"
+
+    def to_html(self, habit: str) -> str:
+        """A table without scripts, with the words on both axes."""
+        if len(self.names) > MAX_WORDS:
+            return html.block_html(self.heading(habit), "", [f"The map of {len(self.names)} words is left out here."])
+        names = [html.escape(html.label(name)) for name in self.names]
+        top = float(self.words.max()) or 1.0
+        heads = [
+            f'<th style="writing-mode:vertical-rl;transform:rotate(180deg);font-weight:normal">{name}</th>'
+            for name in names
+        ]
+        table = f"<tr><th></th>{''.join(heads)}</tr>"
+        for name, weights in zip(names, self.words, strict=True):
+            cells = "".join(_cell_html(colours.STRONGEST * weight / top) for weight in weights)
+            table += f'<tr><th style="text-align:right;font-weight:normal">{name}</th>{cells}</tr>'
+        body = f'<table style="border-collapse:separate;border-spacing:1px;font-size:80%">{table}</table>'
+        return html.block_html(self.heading(habit), body, ["rows attend to columns"])
+
+    def plot(self, ax: "Axes") -> None:
+        """Draw the attention between the words, which are named on both axes."""
+        names = [html.label(name, 16) for name in self.names]
+        shades = colours.colour_map((244, 244, 244), colours.NEUTRAL)
+        ax.imshow(self.words, cmap=shades, vmin=0.0)
+        ax.set_xticks(range(len(names)), names, rotation=90)
+        ax.set_yticks(range(len(names)), names)
+        ax.xaxis.tick_top()
+        ax.tick_params(length=0, labelsize=6, colors="black")
+        ax.spines[:].set_visible(False)
+
+
+class GridPart(Part):
+    """The grid of heads as a part of a view."""
+
+    depends_on: ClassVar[tuple[str, ...] | None] = SWITCH_INPUTS
+    keeps_previous = True  # a grid that vanished at every click would lose the keyboard focus
+    with_scores = True
+
+    def __init__(self, switches: HeadSwitches) -> None:
+        self._switches = switches
+
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> HeadGrid:
+        return self._switches.grid(inputs)
+
+    def publish(self, value: HeadGrid | None) -> dict[str, Any]:
+        return {} if value is None else {"_heads": grid_traits(value)}
+
+
+class EffectPart(Part):
+    """The model's decision with the output of the heads that are off set to zero, and with that of one head alone."""
+
+    depends_on: ClassVar[tuple[str, ...] | None] = ("text", "target", "method", "head", *SWITCH_INPUTS)
+    with_scores = True  # the headline of the scores compares it with the decision
+
+    def __init__(self, subject: Subject, switches: HeadSwitches) -> None:
+        self._subject, self._switches = subject, switches
+        self._without, self._alone = LastValue(), LastValue()
+
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> HeadEffect | None:
+        if not masks_heads(inputs["method"]) or saliency.provenance.get("windows", 1) > 1:
+            return None
+        off = ~self._switches.mask(inputs).selected
+        head = None if inputs["head"] is None else (inputs["head"][0], inputs["head"][1])
+        key = [inputs["text"], inputs["target"]]
+        without = _decision(saliency, self._subject, saliency.prediction, saliency.probabilities)
+        if off.any():
+            without = self._without.get([*key, off.tobytes()], lambda: self._decide(saliency, inputs, off))
+        alone = None
+        if head is not None:
+            alone = self._alone.get([*key, head], lambda: self._decide(saliency, inputs, _single(off, head)))
+        return HeadEffect(int(off.sum()), off.size, without, alone, head)
+
+    def publish(self, value: HeadEffect | None) -> dict[str, Any]:
+        return {"_effect": {} if value is None else asdict(value)}
+
+    def _decide(self, saliency: Saliency, inputs: dict[str, Any], off: Flags) -> Without | None:
+        encoded = self._subject.encode(inputs["text"])
+        try:
+            (decision,) = trace.decide_without_heads(self._subject, encoded, [inputs["target"]], off)
+        except ModelError:  # its attention is computed in some other way; the scores say so if they need it
+            return None
+        return _decision(saliency, self._subject, decision.label, decision.probabilities)
+
+
+class AttentionPart(Part):
+    """The attention map of the chosen head."""
+
+    depends_on: ClassVar[tuple[str, ...] | None] = ("text", "head")
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._maps = LastValue()
+
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> HeadAttention | None:
+        if inputs["head"] is None or len(saliency.row) > MAX_TOKENS:
+            return None
+        maps, largest = self._maps.get(inputs["text"], lambda: self._attention_maps(inputs["text"]))
+        block, head = inputs["head"]
+        top = float(largest[block, head])
+        names, words = word_attention(maps[block, head] * (top / 255), saliency.row)
+        return HeadAttention((block, head), maps[block, head], top, names, words, mostly_attended(names, words))
+
+    def publish(self, value: HeadAttention | None) -> dict[str, Any]:
+        return {"_attention": {} if value is None else attention_traits(value)}
+
+    def _attention_maps(self, text: Text) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        """The maps of all heads as shares of their largest weights, [block, head, query, key], and these weights."""
+        maps = trace.record(self._subject, self._subject.encode(text), needs={"attention"}).attention
+        shape = (self._subject.depth, *maps[0].shape[1:])
+        shares, largest = np.empty(shape, np.uint8), np.empty(shape[:2])
+        for block in range(self._subject.depth):
+            weights = maps.pop(block)[0].float()  # one block at a time: all of them fill the memory several times over
+            top = weights.amax((-1, -2), keepdim=True)
+            shares[block] = (weights * 255).div_(top).round_().byte().cpu().numpy()
+            largest[block] = top[:, 0, 0].cpu().numpy()
+        return shares, largest
+
+
+def masks_heads(method: str) -> bool:
+    """Whether switching heads changes what a method says: only Mask-LRP and its variants read them."""
+    return isinstance(catalogue.every_method().get(method), MaskLRP)
+
+
+def word_attention(attention: Weights, row: Row) -> tuple[list[str], Weights]:
+    """The names of words and special tokens in order, and the attention between them.
+
+    The attention of a word is the mean of its tokens' attention, the attention to it the sum.
+    """
+    content = set(row.content)
+    units = [(list(word.tokens), word.text) for word in row.words]
+    units += [([i], name) for i, name in enumerate(row.tokens) if i not in content]
+    units.sort()
+    rows = np.stack([attention[tokens].mean(0) for tokens, _ in units])
+    return [name for _, name in units], np.stack([rows[:, tokens].sum(1) for tokens, _ in units], 1)
+
+
+def mostly_attended(names: list[str], words: Weights) -> str:
+    """What a head attends to in a text, in a few words."""
+    means = words.mean(0)
+    best = int(means.argmax())
+    if means[best] >= MOST:
+        return f"mostly {names[best]}"
+    offsets = words.argmax(1) - np.arange(len(words))
+    values, counts = np.unique(offsets, return_counts=True)
+    if counts.max() >= MOST * len(words) and len(words) > 2:
+        return f"mostly {_place(int(values[counts.argmax()]))}"
+    return f"often {names[best]}" if means[best] >= MANY else "spread over many words"
+
+
+def grid_traits(grid: HeadGrid) -> dict[str, Any]:
+    """A grid as the page reads it."""
+    names = {"kinds": "kind", "words": "words", "about": "about", "habits": "habit"}
+    return {
+        **{name: [[getattr(cell, own) for cell in row] for row in grid.cells] for name, own in names.items()},
+        "on": grid.initial.selected.astype(int).tolist(),
+        "finding": grid.finding(),
+        "studied": grid.study is not None,
+        "named": bool(grid.named.any()),
+    }
+
+
+def attention_traits(attention: HeadAttention) -> dict[str, Any]:
+    """An attention map as the page reads it, a byte for each [query, key]."""
+    return {
+        "head": list(attention.head),
+        "size": len(attention.shares),
+        "top": attention.top,
+        "map": attention.shares.tobytes(),
+        "here": attention.here,
+    }
+
+
+def _cell_html(opacity: float) -> str:
+    r, g, b = colours.NEUTRAL
+    return f'<td style="background-color:rgba({r},{g},{b},{opacity:.2f});min-width:12px">&#8203;</td>'
+
+
+def _decision(saliency: Saliency, subject: Subject, label: str, probabilities: Any) -> Without:
+    """A decision with the probabilities of what a view lists of the scores'."""
+    names = [name for name, _ in wire.outcomes(saliency, subject)]
+    places = wire.listed(saliency, subject.labels) if names else []
+    return Without(label, [(name, float(probabilities[i])) for name, i in zip(names, places, strict=True)])
+
+
+def _single(off: Flags, head: tuple[int, int]) -> Flags:
+    """All heads on but one."""
+    single = np.zeros_like(off)
+    single[head] = True
+    return single
+
+
+def _place(offset: int) -> str:
+    names = {0: "itself", -1: "the word before", 1: "the next word"}
+    return names.get(offset) or f"{abs(offset)} words {'ahead' if offset > 0 else 'back'}"

@@ -1,0 +1,243 @@
+"""The hiding and the revealing game on one text, step by step, with a baseline of random orders.
+
+A step hides or reveals whole words, the most important first: a word counts as much as its tokens together. Where a
+game turns, steps are single words, however many words the others hide.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nbsal.evaluation.results import GAMES
+from nbsal.explain.decision_facts import TOO_LONG
+from nbsal.explain.explanation import Floats
+from nbsal.explain.saliency import Saliency
+from nbsal.methods.lazy import MaskedModel, targets, trace
+from nbsal.model.target import Target
+from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.arrays import Flags
+from nbsal.support.errors import InputError
+from nbsal.support.lazy import pandas
+from nbsal.support.progress import Meter
+
+MAX_STEPS = 40  # of a curve; in a longer text a step is several words
+RANDOM_STEPS = 4  # of the curve of each random order
+RANDOM_ORDERS = 10  # five, and the same backwards: hiding the first words of one is revealing the last of the other
+LONG, FEWER_ORDERS = 100, 6  # words from which on so many orders do: the more words, the less orders differ
+RANDOM_NAME = "random order"
+
+Units = Sequence[Sequence[int]]  # the tokens of each word
+
+
+@dataclass(frozen=True, eq=False)
+class GameCurve:
+    """The curve of one order of words: values at fractions of the text's words; several orders have a range."""
+
+    name: str
+    fractions: Sequence[float]
+    values: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+
+    @property
+    def area(self) -> float:
+        """The area under the curve, by the trapezoidal rule."""
+        return float(np.trapezoid(self.values, self.fractions))
+
+
+@dataclass(frozen=True, eq=False)
+class RandomGames:
+    """Both games in random orders: the model's outputs [order, step, label] of each game after `steps` words."""
+
+    steps: Sequence[int]
+    outcomes: dict[str, Floats]
+
+    def curve(self, game: str, label: int) -> GameCurve:
+        """The mean of the orders, and their range."""
+        values = self.outcomes[game][..., label]
+        fractions = [step / max(self.steps[-1], 1) for step in self.steps]
+        return GameCurve(RANDOM_NAME, fractions, values.mean(0), values.min(0), values.max(0))
+
+
+@dataclass(frozen=True, eq=False)
+class TokenGames:
+    """The games on one text, by the order of a saliency and, once they are computed, by random orders.
+
+    `order` holds the tokens of each word, the most important word first. `outcomes` holds the model's outputs
+    [step, label] of each game that was played, after `steps` words; the curves show those of label number `label`.
+    """
+
+    saliency: Saliency
+    order: Units
+    labels: Sequence[str]
+    label: int
+    steps: Sequence[int]
+    outcomes: dict[str, Floats]
+    random: RandomGames | None = None
+
+    @property
+    def probable(self) -> bool:
+        """Whether the outputs are probabilities."""
+        return len(self.labels) > 1
+
+    def curves(self, game: str) -> list[GameCurve]:
+        """The curve of the method and, once it is computed, that of the random orders."""
+        fractions = [step / max(len(self.order), 1) for step in self.steps]
+        curve = GameCurve(self.saliency.method, fractions, self.outcomes[game][:, self.label])
+        return [curve, self.random.curve(game, self.label)] if self.random else [curve]
+
+    def step(self, count: int) -> int:
+        """The number of the step nearest to `count` words."""
+        return int(np.abs(np.array(self.steps) - count).argmin())
+
+    def hidden(self, game: str, count: int) -> list[int]:
+        """The tokens that the model does not read after `count` words were hidden, or revealed."""
+        words = self.order[:count] if game == "hiding" else self.order[count:]
+        return sorted(i for word in words for i in word)
+
+    def remaining(self, game: str, count: int) -> list[int]:
+        """The tokens that the model still reads after `count` words were hidden, or that are revealed so far."""
+        hidden = set(self.hidden(game, count))
+        return [i for i in self.saliency.row.content if i not in hidden]
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row for each game, order and step."""
+        rows: list[Any] = []
+        for game in self.outcomes:
+            for curve in self.curves(game):
+                empty = np.full(len(curve.values), np.nan)
+                low, high = (empty, empty) if curve.low is None or curve.high is None else (curve.low, curve.high)
+                points = zip(curve.fractions, curve.values, low, high, strict=True)
+                rows += [(game, curve.name, *point) for point in points]
+        return pandas.DataFrame(rows, columns=["game", "order", "fraction", self.labels[self.label], "low", "high"])
+
+
+def play_games(
+    saliency: Saliency,
+    masked_model: MaskedModel,
+    target: Any,
+    meter: Meter,
+    most_steps: int = MAX_STEPS,
+    games: Collection[str] = GAMES,
+) -> Iterator[TokenGames]:
+    """Play games in the order of a saliency, then also in random orders: yields a result after each of the two."""
+    row = saliency.row
+    if len(row) > masked_model.subject.max_length:
+        raise InputError(TOO_LONG, argument="text", value=row.text)
+    order, player = word_order(saliency), _Player(masked_model, row, target, games)
+    steps = spread(len(order), most_steps)
+    outcomes = {game: values[0] for game, values in player.play([order], steps, meter).items()}
+    while between := _around_turns(steps, outcomes):
+        more = player.play([order], between, meter.part(0, 1))
+        places = np.argsort(steps + between)
+        steps = sorted(steps + between)
+        outcomes = {game: np.concatenate([values, more[game][0]])[places] for game, values in outcomes.items()}
+    labels, first = player.labels, next(iter(outcomes))
+    whole = outcomes[first][0 if first == "hiding" else -1]
+    label = labels.index(saliency.target) if saliency.target in labels else int(whole.argmax())
+    result = TokenGames(saliency, order, labels, label, steps, outcomes)
+    yield result
+    steps = spread(len(order), RANDOM_STEPS)
+    yield replace(result, random=RandomGames(steps, player.play(_random_orders(units(row)), steps, meter)))
+
+
+def turning_step(game: str, outcomes: Floats) -> int | None:
+    """The step at which a game turns, of its outputs [step, label]; None if it never does.
+
+    In hiding, the decision first differs from that of the whole text; in revealing, it has become that of the whole
+    text for good. An output that is no probability turns where half of its change is reached.
+    """
+    hiding = game == "hiding"
+    if outcomes.shape[1] == 1:
+        values = outcomes[:, 0] if hiding else -outcomes[:, 0]
+        return _first(values <= (values[0] + values[-1]) / 2) if values[0] > values[-1] else None
+    decisions = outcomes.argmax(1)
+    if hiding:
+        return _first(decisions != decisions[0])
+    return len(decisions) - (_first(decisions[::-1] != decisions[-1]) or len(decisions))
+
+
+def units(row: Row) -> list[list[int]]:
+    """The tokens of each word of a text; tokens outside of words count as words of their own."""
+    words = [list(word.tokens) for word in row.words]
+    covered = {i for word in words for i in word}
+    return sorted([*words, *([i] for i in row.content if i not in covered)])
+
+
+def word_order(saliency: Saliency) -> list[list[int]]:
+    """The tokens of each word, the most important word first: by score, then by tie-breaker, then by position."""
+
+    def key(word: list[int]) -> tuple[float, float, int]:
+        return -float(saliency.scores[word].sum()), -float(saliency.tie_breaker[word].sum()), word[0]
+
+    return sorted(units(saliency.row), key=key)
+
+
+def coalition_count(size: int, most_steps: int = MAX_STEPS, games: int = len(GAMES)) -> int:
+    """How many coalitions `play_games` looks at for a text of so many words."""
+    return games * (len(spread(size, most_steps)) + _order_count(size) * len(spread(size, RANDOM_STEPS)))
+
+
+def spread(size: int, most: int) -> list[int]:
+    """Numbers of words from none to all in at most `most` even steps."""
+    count = min(size, most)
+    return sorted({round(size * step / count) for step in range(count + 1)}) if size else [0]
+
+
+def _order_count(size: int) -> int:
+    return min(RANDOM_ORDERS, FEWER_ORDERS) if size > LONG else RANDOM_ORDERS
+
+
+def _random_orders(words: Units) -> list[Units]:
+    """Random orders and their reverses, whose coalitions are the same with the games exchanged: half the passes."""
+    shuffles = (np.random.default_rng(seed).permutation(len(words)) for seed in range(_order_count(len(words)) // 2))
+    return [[words[i] for i in order] for shuffle in shuffles for order in (shuffle, shuffle[::-1])]
+
+
+class _Player:
+    """Plays games on one text."""
+
+    def __init__(self, masked_model: MaskedModel, row: Row, target: Any, games: Collection[str]) -> None:
+        self._masked_model, self._row, self._games = masked_model, row, games
+        self._target: Target | None = None  # of a model without classes, whose output is measured
+        subject = masked_model.subject
+        if subject.task == "sequence" and not targets.is_regression(subject):
+            self.labels = list(subject.labels)
+        else:
+            self._target = trace.record(subject, Encoded([row], 0), [target], needs=()).decisions[0].target
+            self.labels = [self._target.label]
+
+    def play(self, orders: Sequence[Units], steps: Sequence[int], meter: Meter) -> dict[str, Floats]:
+        """The model's outputs of each game in several orders, [order, step, label]."""
+        row, size = self._row, (len(orders), len(self._games), len(steps), len(self.labels))
+        coalitions = np.concatenate([self._coalitions(order, steps) for order in orders])
+        if self._target is None:
+            (logits,) = self._masked_model.logits([row], [coalitions], meter)
+            decisions = [targets.decide(self._masked_model.subject, row, each, None) for each in logits]
+            values = np.stack([decision.probabilities.double().numpy() for decision in decisions])
+        else:
+            values = self._masked_model.values([row], [coalitions], [self._target], meter)[0].double().numpy()
+        return dict(zip(self._games, values.reshape(size).swapaxes(0, 1), strict=True))
+
+    def _coalitions(self, order: Units, steps: Sequence[int]) -> Flags:
+        """The tokens that stay at each step of one game after the other: [coalition, token]."""
+        place = np.full(len(self._row), -1)
+        for number, word in enumerate(order):
+            place[list(word)] = number
+        counts = np.array(steps)[:, None]
+        tables = {"revealing": place < counts, "hiding": (place >= counts) | (place < 0)}
+        return np.concatenate([tables[game] for game in self._games])
+
+
+def _around_turns(steps: Sequence[int], outcomes: dict[str, Floats]) -> list[int]:
+    """Numbers of words halfway to the step at which each game turns, where more than one word lies in between."""
+    turns = [turning_step(game, values) for game, values in outcomes.items()]
+    gaps = [(steps[turn - 1], steps[turn]) for turn in turns if turn]
+    return sorted({(first + last) // 2 for first, last in gaps if last - first > 1})
+
+
+def _first(holds: Any) -> int | None:
+    places = np.flatnonzero(holds)
+    return int(places[0]) if len(places) else None
