@@ -42,12 +42,14 @@ class Judgement:
     @property
     def curve(self) -> Floats:
         """The log-probability of the reply after each step, best unit first."""
-        return self.hidden[:, list(self.tokens)].sum(1)
+        curve: Floats = self.hidden[:, list(self.tokens)].sum(1)
+        return curve
 
     @property
     def random_curves(self) -> Floats:
         """The same for random orders, [order, step]."""
-        return self.random[:, :, list(self.tokens)].sum(2)
+        curves: Floats = self.random[:, :, list(self.tokens)].sum(2)
+        return curves
 
     @property
     def drop(self) -> float:

@@ -107,4 +107,5 @@ def _client(address: str | None) -> AbstractContextManager[Any]:
     except ValueError as error:
         message = f"--scheduler must be an address such as tcp://127.0.0.1:8786, not {address!r}: {error}."
         raise InputError(message, argument="scheduler", value=address) from None
-    return Client(address, timeout=10)
+    client: AbstractContextManager[Any] = Client(address, timeout=10)
+    return client

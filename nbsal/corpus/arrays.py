@@ -12,7 +12,8 @@ def names(column: Any) -> Array:
     """A column of strings that repeat; equal strings are one object."""
     encoded = column.combine_chunks().dictionary_encode()
     distinct = np.array([*encoded.dictionary.to_pylist(), None], object)
-    return distinct[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    column_names: Array = distinct[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    return column_names
 
 
 def largest(column: Any) -> Array:

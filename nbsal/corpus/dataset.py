@@ -140,7 +140,8 @@ class Corpus(Stored, Sequence[Saliency]):
 
     @cached_property
     def _vocabulary(self) -> list[str]:
-        return json.loads(self._read_file(VOCABULARY, self.plan.vocabulary))
+        names: list[str] = json.loads(self._read_file(VOCABULARY, self.plan.vocabulary))
+        return names
 
     def _explained_table(self, shard: Shard, columns: Sequence[str]) -> Any:
         """Some columns of the explained texts of a shard."""

@@ -140,4 +140,5 @@ def _plan_settings(settings: ReplySettings, columns: Mapping[str, str]) -> dict[
     for name in ("template", "tools"):
         if entries[name] is not None:
             entries[name] = hashlib.sha256(repr(entries[name]).encode()).hexdigest()
-    return json.loads(json.dumps(entries, default=repr))
+    stored: dict[str, Any] = json.loads(json.dumps(entries, default=repr))
+    return stored

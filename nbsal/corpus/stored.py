@@ -103,7 +103,8 @@ class Stored:
         self._require_shards()
         with ThreadPoolExecutor() as pool:
             tables = list(pool.map(lambda shard: self._read_columns(shard, columns), self.shards))
-        return pyarrow.concat_tables(tables).to_pandas()
+        frame: pandas.DataFrame = pyarrow.concat_tables(tables).to_pandas()
+        return frame
 
     def failures(self) -> "pandas.DataFrame":
         """The texts that could not be explained, with their errors."""

@@ -54,7 +54,7 @@ class Curve:
     @property
     def value(self) -> Floats:
         """The mean over runs: [point]."""
-        return self.runs.mean(0)
+        return self.runs.mean(0)  # type: ignore[no-any-return]
 
     def weights(self, summary: str) -> Floats:
         """The weight of each point in a summary: "auc" (area under the curve by trapezoids) or "mean"."""

@@ -152,13 +152,15 @@ class Explainer:
         """
         answers = import_module("nbsal.answers.answering")  # by name: answers are a room above this one
         parsed = answers.ReplySettings.parse(self.subject.tokenizer, settings)
-        return answers.plan_reply({"": self}, asked, reply, parsed)
+        plan: Plan = answers.plan_reply({"": self}, asked, reply, parsed)
+        return plan
 
     def reply(self, asked: Any, reply: Any = None, **settings: Any) -> "Answer":
         """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""
         answers = import_module("nbsal.answers.answering")  # by name: answers are a room above this one
         parsed = answers.ReplySettings.parse(self.subject.tokenizer, settings)
-        return answers.explain_reply({"": self}, asked, reply, parsed)[""]
+        answer: Answer = answers.explain_reply({"": self}, asked, reply, parsed)[""]
+        return answer
 
     def replies(self, rows: Any, **settings: Any) -> "list[Answer]":
         """Explain many replies: rows are prompts, or dicts with "asked", "documents", "reply"; see `explain_rows`."""

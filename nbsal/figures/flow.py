@@ -148,4 +148,5 @@ def _draw_heads(ax: Axes, flow: Flow) -> None:
 
 def _token_sums(hidden: Tensor) -> Floats:
     """Sum [batch, position, width] over the width, for the first text."""
-    return hidden[0].sum(-1).double().cpu().numpy()
+    sums: Floats = hidden[0].sum(-1).double().cpu().numpy()
+    return sums

@@ -35,7 +35,8 @@ def frame(table: Mapping[str, Numbers], measures: tuple[str, ...]) -> pandas.Dat
     """
     parts = {name: pandas.DataFrame(dict(rows), index=list(measures)).T for name, rows in table.items()}
     rows = dict.fromkeys(name for numbers in table.values() for name in numbers)
-    return pandas.concat(parts, axis=1).loc[list(rows)]
+    joined: pandas.DataFrame = pandas.concat(parts, axis=1).loc[list(rows)]
+    return joined
 
 
 @checked

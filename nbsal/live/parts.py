@@ -39,7 +39,8 @@ class Part:
         return self._array().astype("<f4").tobytes() if self.bits == FULL else self.rounded().packed()
 
     def _array(self) -> Floats:
-        return self.tensor.detach().cpu().float().numpy()
+        array: Floats = self.tensor.detach().cpu().float().numpy()
+        return array
 
 
 def parts_of(subject: Subject) -> dict[str, Part]:

@@ -46,7 +46,8 @@ Check = Callable[[Any, str], Any]  # of a value and its name: the value to use, 
 
 def setting(default: T, check: Check) -> T:
     """A setting of a method, which `resolve` checks; None stands for a default and is not checked."""
-    return field(default=default, metadata={"check": check})
+    value: T = field(default=default, metadata={"check": check})
+    return value
 
 
 def one_of(*choices: object) -> Check:

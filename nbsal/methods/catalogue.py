@@ -137,7 +137,8 @@ def as_method(method: Any, **options: Any) -> Method:
     GradCAM(layer=2)
     """
     if isinstance(method, str):
-        return create(method, **options)
+        created: Method = create(method, **options)
+        return created
     if not isinstance(method, Method):
         message = f"method must be a catalogue name or an instance such as nbsal.GradCAM(), not {method!r:.60}."
         raise InputError(message, argument="method", value=method)

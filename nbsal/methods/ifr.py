@@ -145,7 +145,8 @@ def shares(block: Any, paths: Paths, states: Tensor, attention: Tensor, at: Tens
 
 def _added(out: nn.Module, attention: Tensor, values: Tensor) -> Tensor:
     """What attention adds to the residual stream, [query, width]."""
-    return out((attention.to(values) @ values).transpose(0, 1).flatten(1))
+    added: Tensor = out((attention.to(values) @ values).transpose(0, 1).flatten(1))
+    return added
 
 
 def _proximities(sent: Tensor, output: Tensor, attention: Tensor, whole: Tensor) -> Tensor:
@@ -189,7 +190,8 @@ def _matrix(projection: Any) -> Tensor:
 def _without_centre(norm: nn.Module, states: Tensor) -> Tensor:
     """What a norm makes of the states with their own scale, without centring them and without a bias, so linearly."""
     if not type(norm).__name__.endswith("LayerNorm"):
-        return norm(states)
+        scaled: Tensor = norm(states)
+        return scaled
     wide = states.to(torch.promote_types(states.dtype, torch.float32))
     epsilon = getattr(norm, "eps", getattr(norm, "variance_epsilon", 1e-5))
     deviation = (wide.var(-1, unbiased=False, keepdim=True) + epsilon).sqrt()

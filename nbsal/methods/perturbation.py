@@ -83,7 +83,8 @@ class Perturbation(Method):
 
     def sum_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
         """Scores of the units, [unit], for the sum of all numbers, [coalition, number]."""
-        return self.unit_scores(coalitions, values.sum(1, keepdims=True))[0]
+        scores: Floats = self.unit_scores(coalitions, values.sum(1, keepdims=True))[0]
+        return scores
 
     def scores(self, trace: Trace) -> Tensor:
         return trace.cached(self, lambda: self._score_batch(trace))[0]
@@ -192,7 +193,8 @@ class Occlusion(Perturbation):
 
     def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
         masked = ~coalitions[1:]
-        return (values[0] - values[1:]).T @ masked / masked.sum(0)
+        decreases: Floats = (values[0] - values[1:]).T @ masked / masked.sum(0)
+        return decreases
 
 
 @register(
@@ -245,7 +247,8 @@ def ridge_slopes(points: Floats, values: Floats, weights: Floats, ridge: float) 
     root, size = np.sqrt(weights), points.shape[1]
     design = np.vstack((root[:, None] * centred, np.sqrt(ridge) * np.eye(size)))
     weighted = (root * outcomes.T).T
-    return np.linalg.lstsq(design, np.concatenate((weighted, np.zeros((size, *values.shape[1:])))))[0]
+    slopes: Floats = np.linalg.lstsq(design, np.concatenate((weighted, np.zeros((size, *values.shape[1:])))))[0]
+    return slopes
 
 
 @register(

@@ -28,7 +28,8 @@ SPARSE = 4  # times as many coalitions as are drawn, beyond which a repeated dra
 
 def all_coalitions(count: int) -> Coalitions:
     """Every coalition of `count` units; unit i is in coalition c where bit i of c is set."""
-    return (np.arange(2**count)[:, None] & (1 << np.arange(count))) > 0
+    coalitions: Coalitions = (np.arange(2**count)[:, None] & (1 << np.arange(count))) > 0
+    return coalitions
 
 
 def exact_values(coalitions: Coalitions, values: Floats) -> Floats:
@@ -101,7 +102,8 @@ class Shapley(Perturbation):
         steps = coalitions.reshape(self.samples, -1, coalitions.shape[1])
         joining = steps[:, 1:] & ~steps[:, :-1]
         changes = np.diff(values.reshape(*steps.shape[:2], -1), axis=1)
-        return np.einsum("stn,stu->nu", changes, joining.astype(float)) / self.samples
+        scores: Floats = np.einsum("stn,stu->nu", changes, joining.astype(float)) / self.samples
+        return scores
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,8 @@ class KernelShap(Perturbation):
         shares = sizes[inner, None] / count
         outcomes = values[inner] - start - shares * change
         slopes = np.linalg.lstsq(roots * (coalitions[inner] - shares), roots * outcomes)[0]
-        return (slopes + change / count).T
+        scores: Floats = (slopes + change / count).T
+        return scores
 
     def _expected(self, count: int) -> Floats:
         return expected_pairs(count, min(self.samples // 2, 2 ** (count - 1)) - 1)
@@ -196,7 +199,8 @@ class KernelShap(Perturbation):
 def kernel_mass(count: int) -> Floats:
     """The weight of all coalitions of a size, and of their complements, for each size up to half of all units."""
     sizes = np.arange(1, count // 2 + 1)
-    return np.where(2 * sizes == count, 1, 2) / (sizes * (count - sizes))
+    weights: Floats = np.where(2 * sizes == count, 1, 2) / (sizes * (count - sizes))
+    return weights
 
 
 def expected_pairs(count: int, pairs: int) -> Floats:

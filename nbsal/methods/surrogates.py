@@ -68,7 +68,8 @@ class ContextCite(Surrogate):
         return lasso_slopes(coalitions.astype(float), values, self.alpha).T
 
     def sum_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
-        return values.shape[1] * self.unit_scores(coalitions, values.mean(1, keepdims=True))[0]
+        scores: Floats = values.shape[1] * self.unit_scores(coalitions, values.mean(1, keepdims=True))[0]
+        return scores
 
 
 @register(
@@ -119,4 +120,5 @@ def lasso_slopes(points: Floats, values: Floats, alpha: float) -> Floats:
         moves &= change > PRECISION * np.maximum(1.0, size)
         if not moves.any():
             break
-    return slopes / np.where(varies, spread, 1.0)[:, None]
+    original: Floats = slopes / np.where(varies, spread, 1.0)[:, None]
+    return original

@@ -61,7 +61,8 @@ class HeadMask:
     @property
     def syntactic(self) -> Heads:
         """Heads selected for at least one relation."""
-        return np.any([np.zeros_like(self.positional), *self.relations.values()], axis=0)
+        heads: Heads = np.any([np.zeros_like(self.positional), *self.relations.values()], axis=0)
+        return heads
 
     @property
     def selected(self) -> Heads:

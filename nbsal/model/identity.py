@@ -68,7 +68,8 @@ def _relevant_settings(config: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in sorted(config.items(), key=lambda entry: str(entry[0]))
         if name not in _IRRELEVANT
     }
-    return json.loads(json.dumps(entries, default=str))
+    plain: dict[str, Any] = json.loads(json.dumps(entries, default=str))
+    return plain
 
 
 def _tokenizer_identity(subject: Subject) -> dict[str, Any]:

@@ -91,7 +91,8 @@ class LMHead:
     @torch.no_grad()
     def features(self, hidden: Tensor) -> Tensor:
         """The input of the last linear layer, for hidden states [rows, width]."""
-        return self.transform(hidden)
+        features: Tensor = self.transform(hidden)
+        return features
 
     @torch.no_grad()
     def logits(self, features: Tensor, columns: Tensor) -> Tensor:

@@ -46,7 +46,8 @@ def position_weights(subject: Any, encoded: Encoded) -> Tensor:
         sizes = gradient.norm(dim=-1)
     inside = torch.as_tensor(encoded.attention_mask, device=sizes.device).bool()
     sizes = sizes.masked_fill(~inside, 0.0)
-    return sizes / sizes.sum(-1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
+    weights: Tensor = sizes / sizes.sum(-1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
+    return weights
 
 
 class HeadInput:

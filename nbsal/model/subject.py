@@ -120,7 +120,7 @@ class Subject:
     @property
     def device(self) -> torch.device:
         """The device of the model."""
-        return self.model.device
+        return self.model.device  # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> torch.dtype:

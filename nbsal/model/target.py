@@ -78,7 +78,8 @@ def divergence(logits: Tensor, probabilities: Tensor) -> Tensor:
     """
     first, second = logits.double().softmax(-1), probabilities.double()
     entropies = [torch.special.entr(each).sum(-1) for each in ((first + second) / 2, first, second)]
-    return (entropies[0] - (entropies[1] + entropies[2]) / 2).clamp(min=0)
+    result: Tensor = (entropies[0] - (entropies[1] + entropies[2]) / 2).clamp(min=0)
+    return result
 
 
 def log_odds(logprob: Tensor) -> Tensor:

@@ -66,7 +66,8 @@ def apart(subject: Subject, encoded: Encoded, decisions: Sequence[Decision], gra
             graphs[ApartGraph] = record_apart(subject, encoded)
         logits = graphs[ApartGraph].logits
         values = [decision.target.value(row) for decision, row in zip(decisions, logits, strict=True)]
-        return graphs[ApartGraph].relevance(torch.stack(values).sum())
+        result: Apart = graphs[ApartGraph].relevance(torch.stack(values).sum())
+        return result
 
     return restore.exclusively(subject.model, run)
 

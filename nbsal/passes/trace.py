@@ -155,7 +155,8 @@ class Trace:
         if key not in self.cache:
             with torch.inference_mode(False):
                 self.cache[key] = compute()
-        return self.cache[key]
+        result: T = self.cache[key]
+        return result
 
     @property
     def relevance(self) -> dict[int, Tensor]:

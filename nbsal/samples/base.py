@@ -90,4 +90,5 @@ def weights() -> dict[str, Any]:
     """The verified weights, under the names of BertModel."""
     from safetensors.torch import load_file
 
-    return load_file(find("model.safetensors"))
+    tensors: dict[str, Any] = load_file(find("model.safetensors"))
+    return tensors

@@ -146,13 +146,13 @@ def _error_and_shift(values: Floats) -> tuple[Floats, Floats]:
 
 
 def _constant(values: Floats) -> Flags:
-    return np.ptp(values, -1) <= EQUAL * np.abs(values).max(-1)
+    return np.ptp(values, -1) <= EQUAL * np.abs(values).max(-1)  # type: ignore[no-any-return]
 
 
 def _all_among(values: Floats, points: tuple[float, ...]) -> Flags:
     scale = max(map(abs, points))
     near = np.any([np.abs(values - point) <= EQUAL * scale for point in points], axis=0)
-    return near.all(-1)
+    return near.all(-1)  # type: ignore[no-any-return]
 
 
 def _where(condition: Flags, first: Any, second: Any) -> Interval:

@@ -62,7 +62,10 @@ def targets(subject: Subject) -> list[Any]:
 
 def explain_batched(explain: Explainer, texts: Sequence[Any]) -> list[Saliency]:
     """The saliencies of texts in one batch, however much padding that takes."""
-    return explain_batch({"": explain}, explain.subject.encode(list(texts)), [None] * len(texts))[""]
+    saliencies: list[Saliency] = explain_batch({"": explain}, explain.subject.encode(list(texts)), [None] * len(texts))[
+        ""
+    ]
+    return saliencies
 
 
 def scores_are_numbers(explain: Explainer, texts: Sequence[str] = TEXTS) -> None:

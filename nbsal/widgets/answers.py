@@ -276,7 +276,7 @@ class Answers(Shading, MethodTraits, View):
     def to_frame(self) -> "pandas.DataFrame":
         """The matrix on display: a row for each word of the reply, with the scores of the sources."""
         self._require_result()
-        return self.result.matrix("word", "document").rename_axis("reply").reset_index()
+        return self.result.matrix("word", "document").rename_axis("reply").reset_index()  # type: ignore[no-any-return]
 
     def selected(self) -> "pandas.DataFrame":
         """The selected tokens of the reply, one row each."""
@@ -322,7 +322,8 @@ class Answers(Shading, MethodTraits, View):
             if self._first is None:
                 self.show_partial(job, Draft(self._asked.sources()))
                 arguments = self._asked.arguments()
-                return explainer.reply(**arguments, **self._watched(job))
+                written: Answer = explainer.reply(**arguments, **self._watched(job))
+                return written
             if explainer is self.explainer and self.plain_result is not None and self.subject.version == self._version:
                 return self._first
             from nbsal.answers import answering  # imports torch
@@ -360,7 +361,7 @@ class Answers(Shading, MethodTraits, View):
                 return None
             return parts.span_scores(answer, tokens or answer.reading.content)
 
-        return self._spans.get([answer, rival, at, tokens], explain)
+        return self._spans.get([answer, rival, at, tokens], explain)  # type: ignore[no-any-return]
 
     def _judge(self, answer: Answer, job: jobs.Job) -> Judgement | str:
         try:

@@ -92,7 +92,7 @@ class Audit(View):
 
     def selected(self) -> "pandas.DataFrame":
         """The texts that have a picked word, with the decision with and without it, mistakes first."""
-        return self.result.audit.without(self.picked or [])
+        return self.result.audit.without(self.picked or [])  # type: ignore[no-any-return]
 
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> ShownAudit:
         audit = self._finished = self._finished or self._run(job)

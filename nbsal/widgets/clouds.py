@@ -85,7 +85,7 @@ class Clouds(CorpusView):
     @property
     def cloud(self) -> Cloud | None:
         """The Cloud on display."""
-        return self.result and self.result.cloud
+        return self.result and self.result.cloud  # type: ignore[no-any-return]
 
     @traitlets.validate("picked")
     def _valid_picked(self, proposal: Any) -> Any:

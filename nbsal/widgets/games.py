@@ -147,7 +147,7 @@ class Games(GameView):
     def to_frame(self) -> "pandas.DataFrame":
         self._require_result()
         if self.plain_result is not None:
-            return self.plain_result.frame
+            return self.plain_result.frame  # type: ignore[no-any-return]
         return super().to_frame() if self.token_games is None else self.token_games.to_frame()
 
     def shown_frame(self) -> "pandas.DataFrame":
@@ -189,7 +189,7 @@ class Games(GameView):
         parts = self.result.scored_spans(self.level)
         games = self.token_games
         if games is None:
-            return parts
+            return parts  # type: ignore[no-any-return]
         return struck(parts, self.result.row, games.hidden(self.game, games.steps[games.step(self.at)]))
 
 

@@ -91,12 +91,12 @@ class HeadView(CachedView):
     @property
     def effect(self) -> HeadEffect | None:
         """What switching heads off does to the decision, if the method is one of Mask-LRP's."""
-        return self.part("effect")
+        return self.part("effect")  # type: ignore[no-any-return]
 
     @property
     def attention(self) -> HeadAttention | None:
         """The attention of the chosen head on display."""
-        return self.part("attention")
+        return self.part("attention")  # type: ignore[no-any-return]
 
     def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
         """The explainer with the current settings and, if its method is one of Mask-LRP's, the heads that are on."""
@@ -205,7 +205,7 @@ def model_mask(subject: Subject, study: HeadStudy | None) -> HeadMask:
     if study is not None:
         return study.mask()
     if subject.mask is not None:
-        return subject.mask
+        return subject.mask  # type: ignore[no-any-return]
     if not subject.heads:
         from nbsal.model import limits  # imports torch
 

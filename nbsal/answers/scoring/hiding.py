@@ -160,7 +160,8 @@ class Hiding:
         stored = np.stack([self._results[key] for key in keys], 1)
         if number == "logit-prob":
             return log_odds(torch.from_numpy(stored[STORED.index("logprob")])).numpy()
-        return stored[-1 if number == BEST else STORED.index(number)]
+        values: Floats = stored[-1 if number == BEST else STORED.index(number)]
+        return values
 
     def with_reading(self, reading: Reading) -> "Hiding":
         """The same hiding in another reply to the same prompt."""
@@ -176,7 +177,8 @@ class Hiding:
         subsets[1, unit] = False
         if any(subset.tobytes() not in self._results for subset in subsets):
             return None
-        return np.subtract(*self.values(subsets))
+        drop: Floats = np.subtract(*self.values(subsets))
+        return drop
 
     def query(self, subset: Subsets) -> Query:
         """What a server is asked for a subset."""

@@ -63,7 +63,8 @@ class Followed:
         """The share of each part that scores of both signs have cancelled."""
         left = np.abs(self.carried[-1]).sum(-1)
         empty = (self.arrived.sum(0) + left) == 0
-        return np.where(empty, 0.0, 1 - self.arrived.sum(0) - left)
+        lost: Floats = np.where(empty, 0.0, 1 - self.arrived.sum(0) - left)
+        return lost
 
 
 class Reader(Protocol):
@@ -84,7 +85,8 @@ class RowReader:
 
     def read(self, weights: Floats) -> Floats:
         """The weighted sum of the rows."""
-        return weights @ scaled(self.rows)
+        scores: Floats = weights @ scaled(self.rows)
+        return scores
 
     def sizes(self, rows: Floats) -> Floats:
         """1, since a mixture of rows that sum to 1 does so too, but for what cancels."""
@@ -112,7 +114,8 @@ class SpanReader:
 
     def sizes(self, rows: Floats) -> Floats:
         """The sums of the rows, which depend on how much each block's residual connection takes."""
-        return np.abs(rows).sum(1, keepdims=True)
+        sizes: Floats = np.abs(rows).sum(1, keepdims=True)
+        return sizes
 
 
 def follow(part_rows: Floats, start: int, reader: Reader, hops: Count) -> Followed:
@@ -170,4 +173,5 @@ def no_rows(method: str, hops: Count) -> InputError:
 def scaled(rows: Floats) -> Floats:
     """Rows that sum to 1 in size; those of zeros stay."""
     sizes = np.abs(rows).sum(1, keepdims=True)
-    return rows / np.where(sizes, sizes, 1.0)
+    result: Floats = rows / np.where(sizes, sizes, 1.0)
+    return result

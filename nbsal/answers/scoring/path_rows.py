@@ -98,7 +98,8 @@ class _AlongPaths:
                 changes = change + changes if len(changes) else change
         self.changes = changes.tolist()
         scores = total if method.linear else method.aggregate(method.from_sum(total))
-        return scores.detach().double().cpu().numpy()
+        result: Floats = scores.detach().double().cpu().numpy()
+        return result
 
     def _add_gradients(self, method: AlongPaths, path: Path, point: Point, total: Tensor, meter: Meter) -> None:
         """Add the gradients of all targets at a point, from one forward pass."""

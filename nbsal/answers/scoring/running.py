@@ -157,7 +157,8 @@ class Running:
         reading = prompts.with_reply(subject, prompt, ids)
         other = replace(self, reading=reading, hiding=self.hiding.with_reading(reading))
         own, others = (one.score_sum(one.reading.content)[: self.reading.start] for one in (self, other))
-        return own - others
+        scores: Floats = own - others
+        return scores
 
     def score_targets(self, targets: Sequence[Target]) -> Floats:
         """The scores of targets in the whole text, [target, token]; several share a forward pass, one needs less."""

@@ -156,4 +156,5 @@ def _column_values(column: Any) -> list[Any]:
     if pyarrow.types.is_dictionary(column.type):  # Arrow cannot decode dictionaries of string views, which polars uses
         values = _column_values(column.dictionary)
         return [None if index is None else values[index] for index in column.indices.to_pylist()]
-    return (column.cast(pyarrow.large_binary()) if _is_text(column.type) else column).to_pylist()
+    plain: list[Any] = (column.cast(pyarrow.large_binary()) if _is_text(column.type) else column).to_pylist()
+    return plain

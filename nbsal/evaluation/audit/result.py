@@ -159,7 +159,8 @@ class Audit:
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Load what `save` wrote."""
-        return file.load(cls, path)
+        audit: Self = file.load(cls, path)
+        return audit
 
     def word(self, text: int, place: int) -> str:
         """A word of a text by its number."""

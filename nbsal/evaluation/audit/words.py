@@ -39,4 +39,5 @@ def log_odds(logits: Tensor) -> Floats:
     """The log-odds of every class against all others, [row, class], from logits [row, class]."""
     precise, count = logits.double(), logits.shape[-1]
     others = torch.stack([precise[:, torch.arange(count) != index].logsumexp(-1) for index in range(count)], 1)
-    return (precise - others).numpy()
+    values: Floats = (precise - others).numpy()
+    return values

@@ -46,7 +46,8 @@ class Composite(nn.Module):
     @property
     def base_model(self) -> nn.Module:
         """The embeddings and blocks: of an encoder-decoder, those of its encoder."""
-        return self.transformer.get_encoder() if self.second_reader else self.transformer.base_model
+        model: nn.Module = self.transformer.get_encoder() if self.second_reader else self.transformer.base_model
+        return model
 
     config, device, dtype, main_input_name, get_input_embeddings = map(
         _of_transformer, ("config", "device", "dtype", "main_input_name", "get_input_embeddings")

@@ -132,7 +132,7 @@ def _parse_dtype(name: str) -> torch.dtype:
     plain = str(name).removeprefix("torch.")
     if plain not in _DTYPES:
         raise UnknownName("dtype", name, _DTYPES)
-    return getattr(torch, plain)
+    return getattr(torch, plain)  # type: ignore[no-any-return]
 
 
 def _check_tokenizer(tokenizer: Any) -> Any:

@@ -40,7 +40,8 @@ class PassOn(nn.Module):
         self.layer = nn.ModuleList([nn.Identity()])
 
     def forward(self, states: Tensor, attention_mask: Tensor) -> Tensor:
-        return self.layer[0](states)
+        output: Tensor = self.layer[0](states)
+        return output
 
 
 class StandIn(nn.Module):

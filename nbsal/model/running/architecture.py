@@ -51,8 +51,10 @@ def task(model: nn.Module) -> str:
 def body(model: Any, side: str = sides.SOURCE) -> nn.Module:
     """The embeddings and blocks of a model, without its head: of an encoder-decoder, those of one side."""
     if sides.writes_replies(model):
-        return model.get_encoder() if side == sides.SOURCE else model.get_decoder()
-    return model.base_model
+        half: nn.Module = model.get_encoder() if side == sides.SOURCE else model.get_decoder()
+        return half
+    base: nn.Module = model.base_model
+    return base
 
 
 def blocks(model: Any, side: str = sides.SOURCE) -> list[nn.Module]:
@@ -174,7 +176,8 @@ def final_norm(model: Any) -> nn.Module | None:
     for module in base.modules():
         weight = getattr(module, "weight", None)
         if weight is not None and weight.shape == output.shape[-1:] and torch.allclose(module(layers[-1]), output):
-            return module
+            norm: nn.Module = module
+            return norm
     raise ModelError(
         f"{type(model).__name__} changes the output of its last block before the head by something other than a single "
         "norm. nbsal cannot decode its layers.",

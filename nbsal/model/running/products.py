@@ -83,7 +83,8 @@ def suits(x: Any, weight: Any, bias: Any = None) -> bool:
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x W^T + b for frozen float32 weights; gradients, also of batches of gradients, reach x."""
     if x.requires_grad and torch.is_grad_enabled():
-        return _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+        result: Tensor = _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+        return result
     return _product(x, weight, bias)
 
 
@@ -121,7 +122,8 @@ def double_linear(exact: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None 
     """x W^T + b in float64, whose gradient multiplies in float32; `exact` is the float32 weight of the same numbers."""
     if not (x.requires_grad and torch.is_grad_enabled()):
         return functional.linear(x, weight, bias)
-    return _DoubleLinear.apply(x, weight, exact, bias)  # type: ignore[no-untyped-call]
+    result: Tensor = _DoubleLinear.apply(x, weight, exact, bias)  # type: ignore[no-untyped-call]
+    return result
 
 
 class _DoubleLinear(Function):
@@ -139,7 +141,8 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """One product by oneDNN, which reads weights quicker that lie transposed in memory."""
     if x.numel() < SHORT * x.shape[-1] and weight.is_contiguous():
         weight = _transposed(weight)
-    return torch.ops.mkldnn._linear_pointwise(x.contiguous(), weight, bias, "none", [], "")
+    result: Tensor = torch.ops.mkldnn._linear_pointwise(x.contiguous(), weight, bias, "none", [], "")
+    return result
 
 
 def _transposed(weight: Tensor) -> Tensor:

@@ -32,7 +32,8 @@ def kept_copy(weight: Tensor, kind: str, size: int, make: Callable[[], Tensor]) 
         with torch.no_grad():
             stored = version, numbers.clone(), make()
     copies[kind] = stored
-    return stored[2]
+    copy: Tensor = stored[2]
+    return copy
 
 
 def copied_bytes() -> int:

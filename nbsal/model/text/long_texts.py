@@ -35,7 +35,8 @@ class Windows:
         for places, part in zip(self.places, values, strict=True):
             sums[places] += part
             counts[places] += 1
-        return (sums / counts).astype(values[0].dtype)
+        mean: Floats = (sums / counts).astype(values[0].dtype)
+        return mean
 
 
 def split_text(subject: Subject, text: Text) -> Windows:

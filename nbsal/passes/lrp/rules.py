@@ -59,7 +59,8 @@ def apply(rule: type[Function], *args: Any) -> Tensor:
     >>> apply(Identity, x, torch.tensor([5.0, 7.0]))
     tensor([5., 7.], grad_fn=<IdentityBackward>)
     """
-    return rule.apply(*args)  # type: ignore[no-untyped-call]
+    output: Tensor = rule.apply(*args)  # type: ignore[no-untyped-call]
+    return output
 
 
 @torch.no_grad()

@@ -50,7 +50,8 @@ def train(name: str) -> Any:
 def decide(model: Any, messages: list[Message]) -> list[int]:
     """What a model decides about messages."""
     inputs = planted.tokenizer()([message.text for message in messages], padding=True, return_tensors="pt")
-    return model(**inputs).logits.argmax(-1).tolist()
+    decisions: list[int] = model(**inputs).logits.argmax(-1).tolist()
+    return decisions
 
 
 def check(name: str, model: Any, size: int = CHECKED) -> dict[str, float]:

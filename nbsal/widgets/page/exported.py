@@ -52,7 +52,7 @@ class ExportedWidget(CheckedWidget):
     def to_frame(self) -> "pandas.DataFrame":
         """The numbers on display as a table."""
         self._require_result()
-        return self.result.to_frame()
+        return self.result.to_frame()  # type: ignore[no-any-return]
 
     def shown_frame(self) -> "pandas.DataFrame":
         """The table that the page saves: what it shows."""

@@ -66,7 +66,8 @@ class HeadGrid:
     @property
     def named(self) -> Heads:
         """The heads that follow syntax or a position."""
-        return self.roles.syntactic | self.roles.positional
+        named: Heads = self.roles.syntactic | self.roles.positional
+        return named
 
     @cached_property
     def cells(self) -> list[list[HeadCell]]:

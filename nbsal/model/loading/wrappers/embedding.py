@@ -91,7 +91,8 @@ class PooledBody(nn.Module):
 
     def forward(self, **inputs: Tensor) -> Tensor:
         """What the head makes of the pooled states, [text, label]."""
-        return self.head(self.embed(**inputs))
+        logits: Tensor = self.head(self.embed(**inputs))
+        return logits
 
     def embed(self, **inputs: Tensor) -> Tensor:
         """The pooled states, [text, feature]; texts are padded on the right."""
@@ -130,7 +131,8 @@ class EmbeddingClassifier(nn.Module):
 
     def forward(self, **inputs: Tensor) -> Tensor:
         """The logits, [text, label]."""
-        return self.head(self.embed(**inputs))
+        logits: Tensor = self.head(self.embed(**inputs))
+        return logits
 
     def embed(self, **inputs: Tensor) -> Tensor:
         """The embeddings, [text, feature]."""

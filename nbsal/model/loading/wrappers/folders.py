@@ -192,4 +192,5 @@ def _listed_modules(folder: Path) -> list[dict[str, Any]]:
         if not _MODULE_CLASS.fullmatch(name) or not re.fullmatch(r"[\w.-]*", path) or path.startswith(".."):
             message = f"{folder} asks for the module {name!r:.60} in {path!r:.40}, which nbsal does not load."
             raise ModelError(message, part=MODULES)
-    return modules
+    listed: list[dict[str, Any]] = modules
+    return listed

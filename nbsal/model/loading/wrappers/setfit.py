@@ -38,7 +38,8 @@ class TorchHead(nn.Module):
 
     def forward(self, embedding: Tensor) -> Tensor:
         """The logits, divided by the temperature."""
-        return self.head(embedding)[0]
+        logits: Tensor = self.head(embedding)[0]
+        return logits
 
 
 def _linear(head: Any) -> tuple[Any, Any, str, Sequence[Any]]:
