@@ -107,8 +107,10 @@ read
 
 # %% [markdown]
 # The head reads almost every position as the token that stands there, at every layer. The exceptions are special
-# tokens: it reads `[SEP]`, and at the last layer `[CLS]`, as a full stop. That is what makes the method work, and, as
-# we shall see, also what limits how much it can change.
+# tokens: it reads `[SEP]`, and at the last layer `[CLS]`, as a full stop. Other texts are alike, except that the last
+# layer still reads `[CLS]` as itself in most of them, and that up to two words in a hundred are read as another (*an*
+# as *a*, *bad* as *good*); measured on 40 reviews and on 40 sentences of SST-2. That is what makes the method work,
+# and, as we shall see, also what limits how much it can change.
 #
 # ## The geometry (Figure 1)
 #
@@ -149,8 +151,8 @@ decoded
 #
 # ## Layer by layer
 #
-# One forward and one backward pass hold all layers, so all of them cost little more than one. Each row below is
-# scaled to its own largest score.
+# One forward and one backward pass hold all layers, so all seven together cost less than twice as much as one. Each
+# row below is scaled to its own largest score.
 
 # %% tags=["gallery-layers"]
 every = nbsal.Explainer(subject, "decoded-gradcam").every_layer(text)
@@ -163,10 +165,15 @@ axes = every.plot()
 nbsal.widgets.Layers(nbsal.Explainer(subject, "decoded-gradcam"), text=text).wait()
 
 # %% [markdown]
-# Low layers spread their scores over punctuation and function words; higher layers settle on the words a person would
-# point at. The last layer is a special case: the classifier reads position 0 alone, so all its gradient sits there,
-# on `[CLS]`. Without decoding, the last layer has nothing to say about words at all. With decoding, a small part of
-# the score goes to words that the LM head still reads in `[CLS]`, and here these are mostly full stops and commas:
+# Low layers score punctuation and function words as much as any others; layer 5 settles on the words a person would
+# point at. On all 160 reviews that come with nbsal, function words and punctuation are 49% of the tokens and have 43
+# to 51% of the score at layers 0 to 3, 35% at layer 4 and 14% at layer 5; on 80 sentences of SST-2 they have 44 to
+# 51%, 39% and 17%.
+#
+# The last layer is a special case: the classifier reads position 0 alone, so all its gradient sits there, on `[CLS]`.
+# Without decoding, the last layer has nothing to say about words at all. With decoding, a small part of the score goes
+# to words that the LM head still reads in `[CLS]`, and here these are mostly full stops and commas. In other texts it
+# is a smaller part (0.8% in the median review), four fifths of which go to function words and punctuation:
 
 # %%
 last = subject.depth
@@ -206,11 +213,13 @@ with_plain.pivot(index="explainer", columns="measure", values="mean").round(3)
 # %% [markdown]
 # At layer 5 neither a threshold nor the form of the sum changes the five most important tokens by much; the order of
 # the others moves a little. Leaving out the decoding altogether gives much the same order too: where the head reads
-# each position as its own token, $D$ is nearly diagonal.
+# each position as its own token, $D$ is nearly diagonal. All 160 reviews and 80 sentences of SST-2 give the same
+# numbers to within 0.03. At layers 2 to 4 the shares stay above 0.89 for the thresholds and the form, and above 0.77
+# for the undecoded layer.
 #
-# At the *last* layer a small tau is harmful. Only one position has a gradient there, so with $\tau = 1$ only one
-# token can have a score, whatever the text says: a full stop, or `[CLS]` itself. All other tokens tie, and a tie is
-# ordered as the text is read. nbsal warns:
+# At the *last* layer a small tau is harmful. Only one position has a gradient there, so with $\tau = 1$ only one token
+# can have a score, whatever the text says: `[CLS]` itself, a full stop or a comma, in all 240 texts that we tried. All
+# other tokens tie, and a tie is ordered as the text is read. nbsal warns:
 
 # %%
 with warnings.catch_warnings(record=True) as said:
