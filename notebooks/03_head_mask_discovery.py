@@ -223,8 +223,8 @@ results.paired("discovered mask", measures=["aopc"]).round(3)
 # ones by 0.006. And gradient times activation at layer 5, with no mask and no relevance, does as well at a fraction of
 # the cost.
 #
-# The same comparisons on other texts, with other random masks and the mask that the model comes with: on 50 other
-# samples, on 100 sentences of SST-2 and on 50 short reviews of IMDB and Yelp, the margins over random and all heads
+# The same comparisons on other texts, with other random masks and the mask that the model comes with: on 50 samples
+# drawn anew, on 100 sentences of SST-2 and on 50 short reviews of IMDB and Yelp, the margins over random and all heads
 # lie between -0.003 and 0.003, with adjusted p-values above 0.5 (six comparisons a set). Gradient times activation
 # leads by 0.02, 0.05 and 0.10, only the last of which is beyond chance. The layer matters: at layer 4 it loses by 0.08
 # on the samples.

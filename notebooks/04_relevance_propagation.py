@@ -265,9 +265,9 @@ side.sort_values(("here", "aopc"), ascending=False).style.format(precision=3, na
 #
 # **What we find.** Relevance combined with gradients does better than relevance alone and than attention alone: the
 # paper's main point holds on this model. Transformer attribution beats `lrp`, `partial-lrp`, `rollout` and
-# `raw-attention` by 0.05 to 0.29 in AOPC on each of three other sets of texts (100 of SST-2, 50 more samples, 50 short
-# reviews of IMDB and Yelp), with adjusted p-values of 0.02 at most (`results.paired`, seven comparisons a set). It
-# does not hold on every model: for `demo/nli` on 50 pairs of MNLI, only the margin over `lrp` is beyond chance.
+# `raw-attention` by 0.05 to 0.29 in AOPC on each of three other sets of texts (100 of SST-2, 50 samples drawn anew, 50
+# short reviews of IMDB and Yelp), with adjusted p-values of 0.02 at most (`results.paired`, seven comparisons a set).
+# It does not hold on every model: for `demo/nli` on 50 pairs of MNLI, only the margin over `lrp` is beyond chance.
 #
 # But methods that need no relevance do as well or better at a fraction of the cost: on those four sets `gae` is ahead
 # of transformer attribution by 0.01 to 0.06, beyond chance on three, and gradient times activation at layer 5 by 0.02
