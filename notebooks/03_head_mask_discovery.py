@@ -86,7 +86,8 @@ print(f"{parses.name} holds {sum('# text' in block for block in blocks)} sentenc
 # * **position**: how often is the largest attention at one fixed distance, such as the token before? That is
 #   $\alpha_i$.
 #
-# Special tokens are left out of both, because most heads rest on `[SEP]` when they have nothing to do.
+# Special tokens are left out of both, because heads rest on them when they have nothing to do: at most positions of 15
+# reviews, the largest attention of 61 of this model's 72 heads is on `[CLS]`.
 
 # %%
 study = nbsal.heads.study(subject, parses, progress=False)
@@ -119,9 +120,9 @@ pandas.DataFrame(thresholds).loc[list(study.cases)]
 mask_lrp.head_maps({f"{subject.name}, {parses.name}": mask})
 
 # %% [markdown]
-# As in the paper's Figure 5, positional heads sit in the lower blocks and syntactic ones above them. The modifiers
-# have no head of their own: an adjective stands so often right before its noun that no head beats that distance by
-# the margin.
+# As in the paper's Figure 5, positional heads sit lower than syntactic ones, though both kinds meet in block 2. The
+# modifiers have no head of their own: an adjective stands so often right before its noun, and an adverb beside its
+# verb, that no head beats that distance by the margin. None does in the other three models with this body either.
 #
 # Cases matter. With few sentences a threshold is crossed by luck; `study.relations` marks relations seen fewer than
 # thirty times as `weak`.
@@ -219,8 +220,14 @@ results.paired("discovered mask", measures=["aopc"]).round(3)
 # **What we find.** On this model the mask hardly matters. The AOPC of the discovered heads differs by less than 0.01
 # from that of random heads and of all heads, and no such difference is significant. Above, replacing the discovered
 # heads by all others changed the scores of one text by about 0.001. In the paper, the discovered heads lead random
-# ones by 0.006. And gradient times activation at a late layer, with no mask and no relevance, does as well at a
-# fraction of the cost.
+# ones by 0.006. And gradient times activation at layer 5, with no mask and no relevance, does as well at a fraction of
+# the cost.
+#
+# The same comparisons on other texts, with other random masks and the mask that the model comes with: on 50 samples
+# drawn anew, on 100 sentences of SST-2 and on 50 short reviews of IMDB and Yelp, the margins over random and all heads
+# lie between -0.003 and 0.003, with adjusted p-values above 0.5 (six comparisons a set). Gradient times activation
+# leads by 0.02, 0.05 and 0.10, only the last of which is beyond chance. The layer matters: at layer 4 it loses by 0.08
+# on the samples.
 #
 # The study is still useful: it says what the heads of *your* model look at. It is only a weak argument for masking.
 #
@@ -241,6 +248,6 @@ results.paired("discovered mask", measures=["aopc"]).round(3)
 #    explainers, and read its margin in the last table, not its mean.
 # 2. `nbsal.Explainer(subject, "mask-lrp", mask=nbsal.heads.HeadMask.from_array(mask.positional))(text)`.
 # 3. `nbsal.heads.study(nbsal.load("demo/news"), parses, progress=False)`, then compare `relations`: head 8 of block 2
-#    in both. Both models were fine-tuned from one body; a model with another body has other heads.
+#    in both. Both models were fine-tuned from one body; in a model with another body it can be any head.
 #
 # </details>

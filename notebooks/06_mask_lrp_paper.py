@@ -218,11 +218,13 @@ busiest = int(reviews.mask.selected.sum(1).argmax())
 flow.relevance_flow(flow.through_block(reviews, sentence, busiest))
 
 # %% [markdown]
-# **What you see.** Most relevance bypasses attention through the residual connection (the title of the second panel
-# says how much). The mask stops the white bars of heads that it does not select, and rescales the others, so that the
-# total stays.
+# **What you see.** In this block, most relevance bypasses attention through the residual connection (the title of the
+# second panel says how much). The mask stops the white bars of heads that it does not select, and rescales the others,
+# so that the total stays.
 #
-# **Why it matters.** What the mask can change at all is the small part that goes through attention.
+# **Why it matters.** What the mask can change at all is the part that goes through attention. How large it is depends
+# on the block and the text: on ten other texts it is 0.08 to 0.72 of the relevance in this block (0.30 in the median),
+# and 0.77 to 0.96 in the top block, where the mask selects no head.
 #
 # ## Figure 3: faithfulness
 #
@@ -346,7 +348,8 @@ pandas.concat(margins).droplevel(1).drop(columns=["first", "measure"]).round(4)
 # %% [markdown]
 # On SST-2, Mask-LRP cannot be told apart from its random masks or from GAE: both margins are below 0.004. It beats
 # ALTI, as in the paper's Table 4, by 0.03 with an adjusted p of 0.002. Gradient times activation at layer 5, which
-# needs no relevance and no mask, beats it by 0.05 with an adjusted p of 0.006.
+# needs no relevance and no mask, beats it by 0.05 with an adjusted p of 0.006. On 100 other texts of SST-2 the first
+# holds again; ALTI is 0.02 behind (adjusted p 0.45) and gradient times activation 0.05 ahead (0.07).
 #
 # On MNLI, AttCAT and gradient times activation are ahead of Mask-LRP, with adjusted p-values below 0.005; ALTI is ahead
 # by 0.04, with one of 0.05. The paper's Table 4 has no MNLI. There, random masks and GAE equal Mask-LRP nearly by
@@ -406,7 +409,8 @@ pandas.concat(margins).droplevel(1).drop(columns=["first", "measure"]).round(4)
 #
 # **Why.** As printed, a block without a selected head has no map, and its evidence is lost. The discovered mask
 # selects no head in the upper blocks (Figure 5), which know most about the class. A mask that leaves out more loses
-# more. On this model nothing shows that syntactic and positional heads carry the explanation.
+# more. On 100 other texts the same three margins are 0.14, 0.14 and 0.11. On this model nothing shows that syntactic
+# and positional heads carry the explanation.
 #
 # ## Table 2: answers
 #
@@ -504,8 +508,9 @@ paper.head_maps({one.name: one.mask for one in (reviews, nli, answers)})
 # **What the paper saw.** Positional heads in the lower blocks, syntactic ones above them. Models of long texts have
 # few of either.
 #
-# **What you see.** The same order from bottom to top. The three models were fine-tuned from one body, and differ in
-# how many heads still pass the thresholds: fine-tuning can undo such heads. Where a block has no selected head, the
+# **What you see.** The same order in `demo/reviews` and `demo/answers`, though both kinds meet in the middle;
+# `demo/nli` has a positional head only. The three models were fine-tuned from one body, and differ in how many heads
+# still pass the thresholds: fine-tuning can undo such heads. Where a block has no selected head, the
 # default lets everything pass, so for a model with few heads Mask-LRP is nearly transformer attribution.
 #
 # In a running notebook you can switch heads on and off, and watch the scores:

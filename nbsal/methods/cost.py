@@ -54,8 +54,8 @@ class Cost:
     """How many passes through the model it takes to explain one text, each text of a batch counted.
 
     Both ends of a span are two decisions: methods with `per_end` then run further passes for each end.
-    `relevance` counts passes of relevance back through the model: they run in float64, and take about three times as
-    long as a gradient. With `at_most`, `forwards` is the most that are run: a repeated one is not run again.
+    `relevance` counts passes of relevance back through the model: they run in float64, and take three to five times
+    as long as a gradient. With `at_most`, `forwards` is the most that are run: a repeated one is not run again.
     `lm_head` adds one LM-head projection, onto the whole vocabulary, for each scored position.
 
     >>> str(Cost(1, backwards=1))
