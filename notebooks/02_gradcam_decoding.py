@@ -248,8 +248,9 @@ explainers = {
     "Simple l0": nbsal.Explainer(subject, "simple", layer=0),
 }
 tenths = [step / 10 for step in range(11)]
+orders = min(SIZE or 20, 20)  # random ones, for comparison
 games = nbsal.evaluation.games(
-    explainers, nbsal.data.texts(frame), frame["label"].tolist(), fractions=tenths, random=20, progress=False
+    explainers, nbsal.data.texts(frame), frame["label"].tolist(), fractions=tenths, random=orders, progress=False
 )
 decoding_saliency.game_curves(games)
 

@@ -58,10 +58,11 @@ from nbsal.figures import pages, printed
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
 SIZE = int(os.environ.get("NBSAL_SIZE", 200 if DATA else 20)) or None  # texts of each data set; 0: all
+BRIEF = SIZE is not None and SIZE < 10  # a trial run
 FEW = SIZE and (SIZE if DATA else 4)  # texts for ThermoStat's methods, of up to a thousand forward passes each
 ORDERS = 2 if SIZE else 20  # random orders behind the row "random"; 20 in the paper
-SAMPLES = 2 if SIZE else 25  # permutations behind Shapley values; 25 in the paper
-FRACTIONS = [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1] if SIZE else [step / 20 for step in range(21)]
+SAMPLES = 1 if BRIEF else 2 if SIZE else 25  # permutations behind Shapley values; 25 in the paper
+FRACTIONS = [0, 0.5, 1] if BRIEF else [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1] if SIZE else [step / 20 for step in range(21)]
 TOP = 50 if DATA else 15  # tokens a class in clouds and shared tokens; 50 in the paper
 RESULTS = Path(os.environ.get("NBSAL_RESULTS") or tempfile.mkdtemp())  # results that exist here are not computed again
 pandas.set_option("display.precision", 4)
@@ -602,7 +603,7 @@ def examples(subject):
     chosen = [frame[frame[column].str.contains(phrase, regex=False)] for phrase in PHRASES[subject]]
     sentences = [texts[column].iloc[0] for texts in chosen if len(texts)]
     sentences = sentences or [frame[frame["label"] == label][column].iloc[0] for label in range(len(subject.labels))]
-    return sentences[:SIZE]
+    return sentences[:1] if BRIEF else sentences
 
 
 def highlight(subject, text, names):

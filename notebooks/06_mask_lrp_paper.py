@@ -60,10 +60,11 @@ from nbsal.heads import HeadMask
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables and parses; None: the bundled samples
 SIZE = int(os.environ.get("NBSAL_SIZE", 200 if DATA else 16)) or None  # texts of SST-2; 0: all
-SOME = SIZE and max(SIZE // 2, 4)  # pairs of MNLI, texts for the studies of the mask, and questions
+SOME = SIZE and max(SIZE // 2, min(SIZE, 4))  # pairs of MNLI, texts for the studies of the mask, and questions
 LONG = SIZE and min(SIZE, 60)  # reviews of IMDB and of Yelp; None: all
 RUNS = 2 if SIZE else 5  # random masks, and corruptions at each rate; 5 in the paper
 FRACTIONS = [0.1, 0.3, 0.5, 0.7, 0.9] if SIZE else [tenth / 10 for tenth in range(1, 10)]
+PERCENT = range(0, 101, 10 if SIZE is None or SIZE > 10 else 50)  # of the other heads, added to a mask
 RESULTS = Path(os.environ.get("NBSAL_RESULTS") or tempfile.mkdtemp())  # results stored here are not computed again
 pandas.set_option("display.precision", 4)
 
@@ -473,7 +474,7 @@ def added(percent, seed):
 
 rates = {
     f"{percent} %": masked(reviews, [added(percent, seed) for seed in range(1 if percent in (0, 100) else RUNS)])
-    for percent in range(0, 101, 10)
+    for percent in PERCENT
 }
 levels = {name: nbsal.Explainer(reviews, name) for name in ("mask-lrp", "transformer-attribution")}
 corrupted = evaluate(f"{stand_in}corruption", rates | levels, some)
@@ -483,7 +484,7 @@ print(f"all heads minus transformer attribution: {ends['100 %'] - ends['transfor
 paper.corruption_curves(corrupted)
 
 # %%
-margins = corrupted.paired("0 %", [f"{percent} %" for percent in range(10, 101, 10)], ["aopc"])
+margins = corrupted.paired("0 %", list(rates)[1:], ["aopc"])
 margins.drop(columns=["first", "measure"]).round(4)
 
 # %% [markdown]

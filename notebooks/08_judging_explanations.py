@@ -87,7 +87,8 @@ view.wait()
 
 # %%
 tenths = [step / 10 for step in range(11)]
-games = nbsal.evaluation.games(explainers, texts, labels, fractions=tenths, random=20, cache=cache, progress=False)
+orders = min(SIZE or 20, 20)  # random ones, for comparison
+games = nbsal.evaluation.games(explainers, texts, labels, fractions=tenths, random=orders, cache=cache, progress=False)
 games
 
 # %% [markdown]
@@ -292,7 +293,7 @@ pandas.Series(kept, name="Kendall's tau between the trained and the ruined model
 # them:
 
 # %%
-samples = nbsal.data.load("samples/reviews")
+samples = nbsal.data.load("samples/reviews").iloc[:SIZE]
 decided = explainers["rollout"].map(samples["text"].tolist(), progress=False)  # any method: only decisions count here
 right = [one.prediction == subject.labels[label] for one, label in zip(decided, samples["label"], strict=True)]
 samples.assign(right=right).groupby("kind")["right"].agg(["mean", "size"]).round(2)
@@ -315,10 +316,11 @@ explainers[ours](irony)
 
 # %%
 text = texts[0]
+SEEDS = min(SIZE or 4, 4)
 rows = {}
 for samples_drawn in (20, 100):
-    runs = [nbsal.Explainer(subject, "lime", samples=samples_drawn, seed=seed)(text).order for seed in range(4)]
-    taus = [nbsal.evaluation.kendall(runs[i], runs[j]) for i in range(4) for j in range(i)]
+    runs = [nbsal.Explainer(subject, "lime", samples=samples_drawn, seed=seed)(text).order for seed in range(SEEDS)]
+    taus = [nbsal.evaluation.kendall(runs[i], runs[j]) for i in range(SEEDS) for j in range(i)]
     rows[f"{samples_drawn} samples"] = {"mean tau between seeds": np.mean(taus), "least": min(taus)}
 pandas.DataFrame(rows).T.round(2)
 

@@ -41,8 +41,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 import nbsal
 from nbsal.support.intervals import margin_interval, mean_interval
 
-SIZE = int(os.environ.get("NBSAL_SIZE", 40)) or None  # questions that methods are compared on; 0: all
+SIZE = int(os.environ.get("NBSAL_SIZE", 40)) or None  # questions; 0: all
 BRIEF = SIZE is not None and SIZE < 10  # a trial run, in which the translator is trained for some steps only
+COMPARED = 1 if BRIEF else SIZE  # questions that methods are compared on
 pandas.set_option("display.precision", 2)
 subject = nbsal.load("demo/notes")
 samples = nbsal.samples.texts("notes")
@@ -138,9 +139,10 @@ print("without the note:", again.text.replace("</s>", ""))
 METHODS = ["attn-lrp", "gae", "shapley", "contextcite", "ridge", "occlusion", "simple", "gradxact"]
 METHODS += ["rollout", "raw-attention", "random"]
 hits = {name: [] for name in METHODS}
-for row in rows[:SIZE]:
+for row in rows[:COMPARED]:
     chat = [{"role": "user", "content": row["question"]}]
-    answers = nbsal.answer(subject, chat, documents=row["documents"], unit="document", method=METHODS, progress=False)
+    settings = {"documents": row["documents"], "unit": "document", "check": False, "progress": False}
+    answers = nbsal.answer(subject, chat, method=METHODS, **settings)
     if answers["gae"].text.replace("</s>", "").strip() != row["answer"]:
         continue
     for name, each in answers.items():
@@ -160,11 +162,12 @@ pandas.DataFrame({"right": right, "of": len(hits["gae"])}).sort_values("right", 
 
 # %%
 gradients = {"logit": {"gae": [], "gradxact": []}, "logprob": {"gae": [], "gradxact": []}}
-for row in rows[:SIZE]:
+for row in rows[:COMPARED]:
     chat = [{"role": "user", "content": row["question"]}]
     for number, correct in gradients.items():
-        settings = {"documents": row["documents"], "unit": "document", "number": number, "progress": False}
-        for name, each in nbsal.answer(subject, chat, " " + row["answer"], method=list(correct), **settings).items():
+        settings = {"documents": row["documents"], "unit": "document", "check": False, "progress": False}
+        reply = " " + row["answer"]
+        for name, each in nbsal.answer(subject, chat, reply, method=list(correct), number=number, **settings).items():
             scores = each.unit_scores().sum(0)
             documents = [i for i, unit in enumerate(each.units) if unit.name.startswith("document")]
             correct[name].append(int(np.argmax(scores[documents])) == row["source"][0])
@@ -230,7 +233,7 @@ def shares(found):
     return pandas.DataFrame(means).T
 
 
-results = both_notes_found(twos[:SIZE])
+results = both_notes_found(twos[:COMPARED])
 print(len(results["gae"]["directly"]), "right replies")
 shares(results)
 
@@ -254,7 +257,7 @@ print("minus gae, all hops: {:.2f}, 95 % interval {:.2f} to {:.2f}".format(margi
 # %%
 asides = nbsal.samples.texts("asides")
 print(asides[0]["question"], asides[0]["reply"], sep="\n")
-said_more = both_notes_found(asides[:SIZE])
+said_more = both_notes_found(asides[:COMPARED])
 print(len(said_more["gae"]["directly"]), "replies that the model would end with the same value")
 shares(said_more)
 
@@ -301,7 +304,7 @@ size = {"d_model": 48, "d_kv": 12, "d_ff": 96, "num_layers": 2, "num_heads": 4, 
 config = transformers.T5Config(**size, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0)
 model = transformers.T5ForConditionalGeneration(config)
 steps = torch.optim.AdamW(model.parameters(), 4e-3)
-for _ in range(100 if BRIEF else 500):
+for _ in range(20 if BRIEF else 500):
     english, french = zip(*(pair(draw) for _ in range(32)), strict=True)
     labels = words(french, return_tensors="pt").input_ids
     loss = model(**words(english, return_tensors="pt"), labels=labels).loss

@@ -130,6 +130,15 @@ def small():
     return nbsal.load("demo/reviews-small")
 
 
+@pytest.fixture(scope="session")
+def masked():
+    """The small classifier with a head mask, which only the larger ones bring along."""
+    subject = nbsal.load("demo/reviews-small")
+    syntactic = {"nsubj": [[0, 1, 0, 0], [0] * 4, [0, 1, 0, 0]]}
+    subject.mask = nbsal.heads.HeadMask([[0] * 4, [0, 0, 1, 0], [0] * 4], syntactic)
+    return subject
+
+
 @pytest.fixture
 def forwards(monkeypatch):
     """A list that grows by one entry at each forward pass."""

@@ -23,6 +23,11 @@ TEXT = "A warm and funny film."
 QUESTION = "Where does Mara live?"
 
 
+@pytest.fixture(autouse=True)
+def small_by_default(monkeypatch):
+    monkeypatch.setattr(nbsal.samples, "default_classifier", lambda: "demo/reviews-small")
+
+
 def run(capsys, *arguments, status=0):
     """Run a command that exits with this status; return what it prints."""
     assert cli.main(list(map(str, arguments))) == status
@@ -32,7 +37,7 @@ def run(capsys, *arguments, status=0):
 def test_explain_prints_the_prediction_and_the_words(capsys, monkeypatch):
     out = run(capsys, "explain", TEXT)
     assert "not checked" in out and re.search(r"highest scores: (warm|funny)", out)
-    assert "Without " in run(capsys, "explain", TEXT, "--check")
+    assert "without it" in run(capsys, "explain", TEXT, "--check")
     pair = run(capsys, "explain", "A man sleeps.", "--pair", "A man is awake.", "--model", "demo/nli")
     assert (
         re.match(r"(leaning )?(entailment|neutral|contradiction), ", pair)
@@ -127,7 +132,7 @@ MISTAKES = [
     (["answer", QUESTION, "--reply", " Mara lives in Oslo.", "--json", "."], "--json='.'"),
     (["explain", TEXT, "--model", "demo/none"], "demo/news"),
     (["explain", TEXT, "--method", "magic"], "decoded-gradcam"),
-    (["explain", TEXT, "--layer", "9"], "0, 1, 2, 3, 4, 5, 6"),
+    (["explain", TEXT, "--layer", "9"], "0, 1, 2, 3"),
     (["explain", TEXT, "--target", "neutral"], "negative, positive"),
     (["explain", TEXT, "--html", "no/such/folder/f.html"], "--html='no/such/folder/f.html'"),
     (["explain", TEXT, "--model", "no/such/model"], "model='no/such/model'"),

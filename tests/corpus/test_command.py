@@ -1,8 +1,15 @@
 """The command `nbsal corpus`."""
 
 import pandas
+import pytest
 
+import nbsal
 from nbsal import cli, corpus
+
+
+@pytest.fixture(autouse=True)
+def small_by_default(monkeypatch):
+    monkeypatch.setattr(nbsal.samples, "default_classifier", lambda: "demo/reviews-small")
 
 
 def test_a_file_is_explained_and_failures_are_printed(capsys, tmp_path):

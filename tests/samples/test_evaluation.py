@@ -32,6 +32,7 @@ def test_accuracy(name, least):
     assert evaluate.accuracy(nbsal.load(f"demo/{name}"), name, most=200)[0] >= least
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("tables")
 def test_the_lm_head_predicts_masked_tokens_and_decodes_unmasked_ones():
     lm = build_lm()

@@ -1,17 +1,14 @@
-"""A server process in front of demo/notes, which answers as vLLM, llama-cpp-python, TGI and Ollama document it.
+"""A server in front of demo/notes, which answers as vLLM, llama-cpp-python, TGI and Ollama document it.
 
 The first part of a path says as which: /vllm/v1/completions. GET /calls returns how many requests came, by their body.
 """
 
 import hashlib
 import json
-import subprocess
-import sys
 import threading
 from collections import Counter
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 KEY = "sk-test-5f2e9c"
 
@@ -185,18 +182,9 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def running():
-    """The address of a server in a process of its own."""
-    command = [sys.executable, "-m", "tests.served.model_server"]
-    folder = Path(__file__).parents[2]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.kill()
-
-
-if __name__ == "__main__":
+    """The address of a server in a thread of its own."""
     Handler.model = Model()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    print(server.server_address[1], flush=True)
-    server.serve_forever()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()

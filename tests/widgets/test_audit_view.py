@@ -24,8 +24,8 @@ GROUPS = {"half": [i < 30 for i in range(60)]}
 
 
 @pytest.fixture(scope="module")
-def explain(reviews):
-    return nbsal.Explainer(reviews, "gradxact")
+def explain(small):
+    return nbsal.Explainer(small, "random")  # names words that are in many texts
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,10 @@ def unpacked(text):
     return words
 
 
+def without_quotes(text):
+    return re.sub("[“”]", "", text)
+
+
 def test_words_and_texts_are_those_of_the_audit(view, audit):
     sent = view._audit
     assert [(word["word"], word["label"], word["texts"]) for word in sent["words"]] == list(
@@ -63,8 +67,8 @@ def test_words_and_texts_are_those_of_the_audit(view, audit):
     assert [word["beyond_chance"] for word in sent["words"]] == audit.words.index.isin(
         audit.beyond_chance[0].index
     ).tolist()
-    assert plain(sent["sentence"]) == audit.sentence.replace("“", "").replace("”", "")
-    assert view.picked == [next(word for kind, word in sent["sentence"] if kind == "for")]
+    assert without_quotes(plain(sent["sentence"])) == without_quotes(audit.sentence)
+    assert view.picked == [next(without_quotes(word) for kind, word in sent["sentence"] if kind == "for")]
     for word in sent["words"]:
         frame, wrong = audit.without(word["word"]), set(audit.wrong)
         expected = {row.number: audit.classes.index(row.without) for row in frame.itertuples()}
@@ -104,7 +108,7 @@ def test_mistakes_and_slices_are_those_of_the_audit(view, audit):
 
 
 def test_picked_words_are_hidden_together(view, audit):
-    words = audit.words.word.drop_duplicates().tolist()[:3]
+    words = [word for word in audit.words.word.drop_duplicates() if word.isalpha()][:3]
     from_page(view, picked=words)
     together = audit.hide(words)
     choice = view.wait()._choice

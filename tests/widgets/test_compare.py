@@ -19,28 +19,29 @@ from tests.widgets.test_view import TEXT, from_page
 
 
 @pytest.fixture
-def view(reviews):
-    compare = Compare(nbsal.Explainer(reviews, "gradxact", layer=3), text=TEXT, other_method="simple").wait()
+def view(small):
+    compare = Compare(nbsal.Explainer(small, "gradxact", layer=2), text=TEXT, other_method="simple").wait()
     yield compare
     compare.close()
 
 
-def test_both_are_shown(view, reviews):
-    first = nbsal.Explainer(reviews, "gradxact", layer=3)(TEXT)
-    second = nbsal.Explainer(reviews, "simple", layer=3)(TEXT)
+def test_both_are_shown(view, small):
+    first = nbsal.Explainer(small, "gradxact", layer=2)(TEXT)
+    second = nbsal.Explainer(small, "simple", layer=2)(TEXT)
     assert view._scores == wire.scores([first.scores, second.scores])
     assert view._other["caption"] == second.caption()
 
 
-def test_two_models_are_compared(reviews):
-    explainers = (
-        nbsal.Explainer(reviews, "gradcam", layer=2),
-        nbsal.Explainer(nbsal.load("demo/news"), "gradcam", layer=2),
-    )
-    view = Compare(*explainers, text=TEXT).wait()
-    assert view._other["prediction"] in nbsal.load("demo/news").labels
+@pytest.fixture(scope="module")
+def other(small):
+    """The same model with other labels."""
+    return nbsal.load(small.model, tokenizer=small.tokenizer, labels=["bad", "good"])
+
+
+def test_two_models_are_compared(small, other):
+    view = Compare(*(nbsal.Explainer(model, "gradcam", layer=2) for model in (small, other)), text=TEXT).wait()
+    assert view._other["prediction"] in other.labels
     assert view._other_choices["labels"] != view._choices["labels"]
-    view.close()  # frees the models
 
 
 def test_the_scale_is_own_or_shared(view):
@@ -55,7 +56,7 @@ def test_the_scale_is_own_or_shared(view):
     assert view._rev == before, "nothing is computed again"
 
 
-def test_finished_results_are_compared(view, reviews):
+def test_finished_results_are_compared(view, small):
     first, second = view.result.first, view.result.second
     plain = Compare(first, second).wait()
     assert plain.agreement == view.agreement and plain.other_method == "simple" and not plain._live
@@ -64,8 +65,8 @@ def test_finished_results_are_compared(view, reviews):
             Compare(*sources, text=TEXT)
 
 
-def test_explanations_of_different_tokens_are_refused(reviews):
-    explain = nbsal.Explainer(reviews, "gradcam")
+def test_explanations_of_different_tokens_are_refused(small):
+    explain = nbsal.Explainer(small, "gradcam")
     with refuses("other"):
         ComparedPair(explain("A joy."), explain("A bore."))
 
@@ -82,16 +83,16 @@ def test_both_share_one_forward_pass(view, forwards):
         assert one.method == other.method and np.abs(one.scores - other.scores).max() < 1e-6
 
 
-def test_all_windows_of_a_long_text_are_compared(reviews):
+def test_all_windows_of_a_long_text_are_compared(small):
     text = TEXT * 60
-    first, second = (nbsal.Explainer(reviews, name, layer=3, long="window") for name in ("gradxact", "simple"))
+    first, second = (nbsal.Explainer(small, name, layer=2, long="window") for name in ("gradxact", "simple"))
     view = Compare(first, text=text, other_method="simple").wait()
     assert view.result.second.scores.tolist() == second(text).scores.tolist()
     assert not view.result.first.row.dropped
 
 
 def test_the_rankings_of_all_tokens_are_compared(view):
-    long = nbsal.Explainer(view.subject, "gradxact", layer=3, long="window")(TEXT * 100)
+    long = nbsal.Explainer(view.subject, "gradxact", layer=2, long="window")(TEXT * 100)
     order = sorted(long.order, key=lambda i: -abs(long.scores[i]))
     opposite = dataclasses.replace(long, scores=-long.scores)
     assert ComparedPair(long, opposite).agreement == {"rank": 1.0, "overlap": 1.0}, "ranked by size, for or against"
@@ -153,11 +154,11 @@ def test_the_decision_comes_first_and_every_share_has_its_side(view):
     assert re.search(rf">{word}</td><td[^>]*>(<span[^>]*></span>)*</td><td[^>]*>{shares}</td>", view.to_html())
 
 
-def test_decisions_that_differ_come_first(reviews):
-    news, explain = nbsal.load("demo/news"), nbsal.Explainer(reviews, "gradcam")
-    by_models = Compare(explain, nbsal.Explainer(news, "gradcam"), text=TEXT).wait()
+def test_decisions_that_differ_come_first(small, other):
+    explain = nbsal.Explainer(small, "gradcam")
+    by_models = Compare(explain, nbsal.Explainer(other, "gradcam"), text=TEXT).wait()
     lead = re.match(r"A: positive, [\d.]+\u202f%; B: (\S+), [\d.]+\u202f%\. ", by_models.result.caption())
-    assert lead[1] in news.labels and not by_models._result["same_model"]
+    assert lead[1] in other.labels and not by_models._result["same_model"]
     by_target = Compare(explain, text=TEXT, other_target="negative").wait()
     assert re.match(r"positive, [\d.]+\u202f%\. A explains positive, B negative\. ", by_target.result.caption())
     both = Compare(explain, text=TEXT, target="negative", other_target="negative", other_method="simple").wait()
@@ -165,8 +166,8 @@ def test_decisions_that_differ_come_first(reviews):
     assert by_target._result["same_model"]
 
 
-def test_one_word_has_no_ranking(reviews):
-    view = Compare(nbsal.Explainer(reviews, "gradcam"), text="Joy").wait()
+def test_one_word_has_no_ranking(small):
+    view = Compare(nbsal.Explainer(small, "gradcam"), text="Joy").wait()
     assert view.agreement["rank"] is None and view.result.heading() == "One word has no ranking."
     assert dataclasses.replace(view.result, level="token").heading() == "One token has no ranking."
 

@@ -104,14 +104,10 @@ def test_where_a_game_turns_is_known_to_the_word_however_few_the_steps(reviews, 
     assert few < many and found == exact and all(last - first == 1 for first, last in exact.values())
 
 
-@pytest.mark.parametrize(
-    ("model", "text"),
-    [("demo/nli", ("A man sleeps.", "A man is awake.")), ("demo/answers", ("Who ran?", "The dog ran home."))],
-)
-def test_pairs_and_spans_are_played(model, text):
-    view = Games(nbsal.Explainer(nbsal.load(model), "gradcam"), text=text).wait()
-    assert view._game["probable"] is (model == "demo/nli") and np.isfinite(view.token_games.curves("hiding")[0].area)
-    view.close()  # frees the model
+@pytest.mark.parametrize("head", ["sequence", "span"])
+def test_pairs_and_spans_are_played(load, head):
+    view = Games(nbsal.Explainer(load("bert", head), "gradcam"), text=("Who ran?", "The dog ran home.")).wait()
+    assert view._game["probable"] is (head == "sequence") and np.isfinite(view.token_games.curves("hiding")[0].area)
 
 
 def test_results_of_many_texts_are_shown(explain):

@@ -125,10 +125,9 @@ def test_attention_maps_are_freed_block_by_block(reviews, monkeypatch):
     assert part.compute(saliency, {"text": TEXT, "head": [3, 1]}, None).head == (3, 1) and len(records) == 2
 
 
-def test_spans_have_an_effect():
-    view = Heads(nbsal.load("demo/answers"), text=("Who ran?", "The old dog ran home."), kind="none").wait()
+def test_spans_have_an_effect(load):
+    view = Heads(load("bert", "span"), text=("Who ran?", "The old dog ran home."), kind="none").wait()
     assert view.effect.without.prediction and "heads off" in view.statement.text()
-    view.close()  # frees the model
 
 
 def test_what_a_head_attends_to_is_told_in_words():

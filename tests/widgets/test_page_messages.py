@@ -41,8 +41,8 @@ SETTABLE = {
 
 
 @pytest.fixture(scope="module")
-def explain(reviews):
-    return nbsal.Explainer(reviews, "decoded-gradcam")
+def explain(masked):
+    return nbsal.Explainer(masked, "decoded-gradcam")
 
 
 def build(kind, explain):
@@ -183,9 +183,9 @@ def test_an_observer_that_fails_does_not_break_the_view(explain, capsys):
     view.close()
 
 
-def test_a_text_from_python_may_be_longer(reviews):
+def test_a_text_from_python_may_be_longer(small):
     """The limit is one of messages from pages."""
-    view = Highlight(nbsal.Explainer(reviews, "gradcam"), text="A joy. " * 50_000).wait(120)
+    view = Highlight(nbsal.Explainer(small, "gradcam"), text="A joy. " * 50_000).wait(120)
     assert len(view.text) == 350_000 and view.status == "ready"
     view.close()
 

@@ -23,8 +23,8 @@ PANELS = ["layers", "games", "heads"]
 
 
 @pytest.fixture(scope="module")
-def explain(reviews):
-    return nbsal.Explainer(reviews, "decoded-gradcam")
+def explain(masked):
+    return nbsal.Explainer(masked, "decoded-gradcam")
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_only_open_panels_are_computed(view, monkeypatch):
         monkeypatch.setattr(part, "compute", lambda *_: pytest.fail("it is folded"))
     view.text = "A dull bore."
     assert view.wait()._layers == view._game == {}, "those of another text are cleared"
-    assert view._heads["finding"] == "Heads: 9 of 72 follow syntax or position", "a folded panel names its finding"
+    assert view._heads["finding"] == "Heads: 3 of 12 follow syntax or position", "a folded panel names its finding"
     view.layer = 2
     assert view.wait().status == "ready"
 
@@ -133,10 +133,10 @@ def test_a_method_that_heads_act_on_opens_their_panel(view, explain):
     assert view.panels == PANELS and view.wait().effect.off == 0
     view.kind = "both"
     view.wait()
-    assert "with 63 of 72 heads off" in view.to_html()
+    assert "with 9 of 12 heads off" in view.to_html()
     view.method = "mask-lrp@published"
     view.panels = ["layers"]
-    assert "with 63 of 72 heads off" in view.wait().to_html(), "the headline says so while the panel is folded"
+    assert "with 9 of 12 heads off" in view.wait().to_html(), "the headline says so while the panel is folded"
     view.panels = ["heads"]
     view.method = "gradxact"
     assert view.panels == [] and view.wait().effect is None
@@ -156,8 +156,8 @@ def test_a_text_beyond_the_models_length_has_neither_layers_nor_games(load):
     assert view.wait()._game and view._layers["scores"] and not view._no_games
 
 
-def test_finished_results_are_for_the_single_views(explain, reviews):
-    for source in (explain(TEXT), reviews.mask, 3):
+def test_finished_results_are_for_the_single_views(explain):
+    for source in (explain(TEXT), explain.subject.mask, 3):
         with refuses("source"):
             Workbench(source)
 
@@ -166,7 +166,7 @@ def test_finished_results_are_for_the_single_views(explain, reviews):
 def test_exports_hold_the_text_and_the_open_panels(view, panels):
     view.panels = panels
     html = view.wait().to_html()
-    signs = {"layers": "layer 4", "games": "data:image/png", "heads": "block 5"}
+    signs = {"layers": "layer 2", "games": "data:image/png", "heads": "block 2"}
     assert "funny" in html and [name for name, sign in signs.items() if sign in html] == panels
     assert view.to_png()[:4] == b"\x89PNG" and view.to_frame()["token"].tolist() == list(view.result.tokens)
     assert (UNMASKED in html) == ("heads" in panels), "the method is not one of Mask-LRP's"
