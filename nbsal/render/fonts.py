@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 INVISIBLE = ("Cc", "Cf", "Zl", "Zp", "Zs")  # categories of characters that need no glyph
 PRIVATE = "Co"  # the category of characters that mean something else in every font
 PLACEHOLDER = "Last Resort"  # a font with a box for every character
+REGULAR = 400  # the weight of a face that is neither light nor bold
 WARNED_CHARACTERS = 10  # the most characters that one warning lists
 
 
@@ -84,9 +86,14 @@ def _family(character: str) -> str | None:
 @cache
 def _installed() -> dict[str, tuple[str, NDArray[np.uint32]]]:
     """The path of each installed family's upright font and its characters, in order of preference."""
-    from matplotlib.font_manager import fontManager
+    from matplotlib.font_manager import fontManager, weight_dict
 
-    upright = {entry.name: entry.fname for entry in fontManager.ttflist if entry.style == "normal"}
+    def distance(face: Any) -> int:
+        return abs(int(weight_dict.get(face.weight, face.weight)) - REGULAR)
+
+    # Of several faces the regular one, which is drawn; a bold one can have more characters.
+    faces = sorted(fontManager.ttflist, key=distance, reverse=True)
+    upright = {face.name: face.fname for face in faces if face.style == "normal"}
     fonts = {}
     for name, path in upright.items():
         try:
