@@ -42,14 +42,11 @@ def notebook_08(most: int | None) -> None:
             exec(cell("08", "broken =", every, ("seed(0)", f"seed({seed})")), names)
             columns[seed] = names["kept"]
         show(f"Tau between the trained and the ruined model, by seed, {name}", pandas.DataFrame(columns))
-    columns = {}
-    dotted = {
-        name: [text for text in texts if text.endswith(".")]
-        for name, texts in (("reviews", reviews), ("SST-2", sentences))
-    }
-    stays = [text for text in dotted["SST-2"][:30] if FLIPPED not in text]
-    for name, texts in {"reviews": dotted["reviews"][12:42], "SST-2": dotted["SST-2"][:30], "SST-2, 29": stays}.items():
+    ends, others_end = ([text for text in texts if text.endswith(".")] for texts in (reviews, sentences))
+    stays = [text for text in others_end[:30] if FLIPPED not in text]
+    steady = {}
+    for name, texts in {"reviews": ends[12:42], "SST-2": others_end[:30], "SST-2, 29": stays}.items():
         names["texts"] = texts[:most]
         exec(cell("08", "dotted =", every, ("t[:-1]", "t[:-1].rstrip()")), names)
-        columns[name] = names["steady"]
-    show("Tau with and without the final full stop", pandas.DataFrame(columns))
+        steady[name] = names["steady"]
+    show("Tau with and without the final full stop", pandas.DataFrame(steady))
