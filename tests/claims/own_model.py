@@ -28,7 +28,6 @@ def notebook_07(most: int | None) -> None:
         for person, changes in {"ben": (), "dan": OTHER}.items():
             exec(cell("07", "sentence =", *changes), names)
             place = names["saliency"].tokens.index(person)
-            shares = {name: values[:-1] for name, values in names["shares"].items()}  # but for the last word
-            first = [name for name, values in shares.items() if abs(values).argmax() == place]
+            first = [name for name, values in names["shares"].items() if abs(values).argmax() == place]
             print(f"seed {seed}: {person} is first with {len(first)}: {', '.join(first)};", end=" ")
-            print(f"share with lrp {shares['lrp'][place]:.2f}", flush=True)
+            print(f"share with lrp {names['shares']['lrp'][place]:.2f}", flush=True)
