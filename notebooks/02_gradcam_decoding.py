@@ -108,9 +108,8 @@ read
 # %% [markdown]
 # The head reads almost every position as the token that stands there, at every layer. The exceptions are special
 # tokens: it reads `[SEP]`, and at the last layer `[CLS]`, as a full stop. Other texts are alike, except that the last
-# layer still reads `[CLS]` as itself in most of them, and that up to two words in a hundred are read as another (*an*
-# as *a*, *bad* as *good*); measured on 40 reviews and on 40 sentences of SST-2. That is what makes the method work,
-# and, as we shall see, also what limits how much it can change.
+# layer still reads `[CLS]` as itself in most of them, and that now and then a word is read as another (*an* as *a*,
+# *bad* as *good*). That is what makes the method work, and, as we shall see, also what limits how much it can change.
 #
 # ## The geometry (Figure 1)
 #
@@ -151,8 +150,8 @@ decoded
 #
 # ## Layer by layer
 #
-# One forward and one backward pass hold all layers, so all seven together cost less than twice as much as one. Each
-# row below is scaled to its own largest score.
+# One forward and one backward pass hold all layers, so all seven together cost far less than seven runs. Each row
+# below is scaled to its own largest score.
 
 # %% tags=["gallery-layers"]
 every = nbsal.Explainer(subject, "decoded-gradcam").every_layer(text)
@@ -168,7 +167,7 @@ nbsal.widgets.Layers(nbsal.Explainer(subject, "decoded-gradcam"), text=text).wai
 # Low layers score punctuation and function words as much as any others; layer 5 settles on the words a person would
 # point at. On all 160 reviews that come with nbsal, function words and punctuation are 49% of the tokens and have 43
 # to 51% of the score at layers 0 to 3, 35% at layer 4 and 14% at layer 5; on 80 sentences of SST-2 they have 44 to
-# 51%, 39% and 17%.
+# 51%, 39% and 17%. Numbers for other texts are printed by `python -m tests.claims 02`, with `NBSAL_DATA` set.
 #
 # The last layer is a special case: the classifier reads position 0 alone, so all its gradient sits there, on `[CLS]`.
 # Without decoding, the last layer has nothing to say about words at all. With decoding, a small part of the score goes
@@ -272,12 +271,12 @@ games.paired("decoded Grad-CAM l5", ["Grad-CAM l0", "undecoded Grad-CAM l5", "Si
 # interval and p; `p_holm` is p adjusted for the number of comparisons in the table. Read it before the curves.
 #
 # **What is the paper's, and what is ours.** The columns headed *paper* are copied from its Table 1a: RoBERTa base,
-# twelve blocks, the sentences of the SST-2 validation split. Ours come from a much smaller model with half the blocks,
-# on fewer texts, so the levels cannot match. Both say that a layer above the middle beats the embeddings, in both
-# games (0.17 and 0.05, with adjusted p-values of 0.001 and 0.02). So do two sets of 160 sentences of SST-2 (0.17 and
-# 0.05, 0.15 and 0.05); on 80 short reviews of IMDB and Yelp only the margin of the Hiding game (0.22) is beyond
-# chance. Few texts are not enough: of ten samples of 32, four have an interval with zero in it (exercise 3 of notebook
-# 08).
+# twelve blocks, the sentences of the SST-2 validation split. Ours come from a much smaller model with half the
+# blocks, on fewer texts, so the levels cannot match. Both say that a layer above the middle beats the embeddings, in
+# both games (0.17 and 0.05, with adjusted p-values of 0.001 and 0.02). So do two sets of 160 sentences of SST-2 (0.17
+# and 0.05, 0.15 and 0.05); on 80 short reviews of IMDB and Yelp only the margin of the Hiding game (0.22) is beyond
+# chance. Few texts are not enough: of ten samples of 32, four have an interval with zero in it (exercise 3 of
+# notebook 08, whose numbers `python -m tests.claims 08` prints).
 #
 # **What the paper leaves out.** It never shows the same layer *undecoded*. That row is ours, and it is the honest
 # ablation: each position simply scores the token it stands at. On these reviews it does as well as the decoded one:

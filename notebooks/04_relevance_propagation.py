@@ -127,9 +127,10 @@ frame.loc[[f"l{k}" for k in range(subject.depth, -1, -1)]].T.map("{:.3g}".format
 # Relevance is then a value times a gradient, of a model in which activations and the scale of norms are constants and
 # products hand half to each factor, and nothing is divided. What biases and softmax contribute is not handed on, so
 # that the sum does not stay 1. It mostly falls below: on 54 texts of three models it lies between 0 and 1 at the
-# embeddings in 48. In the other six, all reviews, the model is undecided (five have a probability of at most 0.7), and
-# a small logit is what is left of large parts for and against. The amounts of either sign are larger than their sum,
-# but do not grow from block to block:
+# embeddings in 48. In the other six, all reviews, the model is mostly undecided (five have a probability of at most
+# 0.7), and a small logit is what is left of large parts for and against. The amounts of either sign are larger than
+# their sum, but do not grow from block to block (`python -m tests.claims 04`, with `NBSAL_DATA` set, prints the
+# numbers for other texts here and below):
 
 # %%
 sizes = {f"l{k}": float(v.abs().sum()) for k, v in sums["AttnLRP"].items()}

@@ -368,9 +368,10 @@ pandas.concat(margins).droplevel(1).drop(columns="first").round(4)
 # **What you see, on AG News:** decoding helps in the Hiding game. The margin is 0.07 with an interval from 0.05 to
 # 0.10 and an adjusted p below 0.001; on 60 other texts it is 0.05 with an adjusted p of 0.05. In the Revealing game
 # there is no margin. Adding up the positions of a token explains half of it at most: against `per-type Grad-CAM l5` a
-# margin of 0.04 to 0.06 remains. A third sample, of 100 texts that this notebook does not use, has less of both: 0.03
-# (adjusted p 0.28) and 0.01 (1.0) at layer 5, 0.06 (0.01) and 0.02 (0.17) at layer 4. So the gain of decoding varies
-# from sample to sample, and what remains beyond adding up positions is not certain.
+# margin of 0.04 to 0.06 remains. A third sample, of 100 texts that this notebook does not use
+# (`python -m tests.claims 05`, with `NBSAL_DATA` set, prints the numbers for these and for other texts below), has
+# less of both: 0.03 (adjusted p 0.28) and 0.01 (1.0) at layer 5, 0.06 (0.01) and 0.02 (0.17) at layer 4. So the gain
+# of decoding varies from sample to sample, and what remains beyond adding up positions is not certain.
 #
 # **Why.** A likely reason: a review of SST-2 is one sentence, in which few words occur twice. A news text repeats the
 # words of its topic in title and body (8 and 20 tokens in a hundred are repetitions), and to hide a word means to hide

@@ -224,8 +224,9 @@ flow.relevance_flow(flow.through_block(reviews, sentence, busiest))
 # so that the total stays.
 #
 # **Why it matters.** What the mask can change at all is the part that goes through attention. How large it is depends
-# on the block and the text: on ten other texts it is 0.08 to 0.72 of the relevance in this block (0.30 in the median),
-# and 0.77 to 0.96 in the top block, where the mask selects no head.
+# on the block and the text: on ten other texts it is 0.08 to 0.72 of the relevance in this block (0.30 in the
+# median), and 0.77 to 0.96 in the top block, where the mask selects no head. Numbers for other texts are printed by
+# `python -m tests.claims 06`, with `NBSAL_DATA` set.
 #
 # ## Figure 3: faithfulness
 #

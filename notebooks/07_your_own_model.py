@@ -172,10 +172,11 @@ pandas.Series(hits, name="share of texts with indigo on top").sort_values(ascend
 # integrated gradients start from an empty input. Rollout finds it without knowing the class, because attention does go
 # to that word here.
 #
-# So a method passes such a test *on a model*, not in general. Train the same model with the seeds 0 to 4, and Grad-CAM
-# finds the word in 2, 1, 38, 1 and 33 of 40 texts, its decoded form in 2, 40, 40, 12 and 33, `gae` in 40, 17, 38, 25
-# and 40, `simple` in 40, 27, 40, 40 and 40. Of the methods in the table only occlusion, integrated gradients and
-# rollout find it in all texts each time.
+# So a method passes such a test *on a model*, not in general. Train the same model with the seeds 0 to 4, and
+# Grad-CAM finds the word in 2, 1, 38, 1 and 33 of 40 texts, its decoded form in 2, 40, 40, 12 and 33, `gae` in 40,
+# 17, 38, 25 and 40, `simple` in 40, 27, 40, 40 and 40. Of the methods in the table only occlusion, integrated
+# gradients and rollout find it in all texts each time. `python -m tests.claims 07` prints the numbers for other
+# seeds.
 #
 # Errors say what is missing and what to pass:
 
