@@ -2,9 +2,11 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
+from typing_extensions import TypeAliasType
 
 from nbsal.model.loading.plain_values import from_plain, numbers, to_plain
 from nbsal.support.arrays import Floats
@@ -36,6 +38,13 @@ def test_what_was_made_plain_is_restored():
     restored = from_plain(Whole, plain)
     assert (restored.parts, restored.counts, restored.share) == (whole.parts, whole.counts, 0.0)
     assert type(restored.counts) is Counter and (restored.scores == whole.scores).all()
+
+
+def test_an_array_is_restored_by_an_alias():
+    """As numpy 2.5 defines NDArray on Python 3.12 and later."""
+    scalar = TypeVar("scalar", bound=np.generic)
+    alias = TypeAliasType("alias", np.ndarray[Any, np.dtype[scalar]], type_params=(scalar,))
+    assert from_plain(alias[np.int64], [1, 2]).tolist() == [1, 2]
 
 
 @cases(

@@ -36,13 +36,12 @@ def test_a_family_is_added_for_characters_that_the_default_font_lacks():
 
 def test_a_character_of_a_bold_face_alone_is_not_of_its_family(monkeypatch):
     """DejaVu Serif has some characters in bold only, and an installed copy of it is listed after matplotlib's own."""
-    regular, other = (font_manager.findfont(family) for family in ("DejaVu Sans", "STIXGeneral"))
-    faces = [(regular, 400), (other, "bold"), (regular, "light")]
+    regular, bold = (font_manager.findfont(family) for family in ("DejaVu Sans", "STIXGeneral"))
+    faces = [(regular, 400), (bold, "bold")]
     entries = [font_manager.FontEntry(fname=path, name="Two", style="normal", weight=weight) for path, weight in faces]
-    monkeypatch.setattr(font_manager.fontManager, "ttflist", entries)
-    assert fonts._installed.__wrapped__()["Two"][0] == regular
-    monkeypatch.setattr(font_manager.fontManager, "ttflist", entries[1:] + entries[:1])
-    assert fonts._installed.__wrapped__()["Two"][0] == regular
+    for listed in (entries, entries[::-1]):
+        monkeypatch.setattr(font_manager.fontManager, "ttflist", listed)
+        assert fonts._installed.__wrapped__()["Two"][0] == regular
 
 
 @pytest.mark.parametrize("fallback", [True, False])
