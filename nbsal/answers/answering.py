@@ -29,6 +29,7 @@ from nbsal.methods import catalogue
 from nbsal.methods.base import REGISTER, Method
 from nbsal.methods.default import default_method
 from nbsal.methods.perturbation import Perturbation
+from nbsal.model.loading.load import as_subject
 from nbsal.model.served.calls import Plan
 from nbsal.model.subject import Subject
 from nbsal.model.target import AGREEMENT, DIVERGENCE
@@ -48,7 +49,7 @@ ORIGIN = (
 
 @checked
 def answer(
-    subject: Subject,
+    subject: Any,
     asked: Any,
     reply: Any = None,
     *,
@@ -110,6 +111,7 @@ def answer(
     >>> reply.text, reply.matrix("word", "document").loc["Oslo"].idxmax()
     (' Mara lives in Oslo.</s>', 'document 1')
     """
+    subject = as_subject(subject)
     settings = ReplySettings.of(
         subject.tokenizer, generate, documents=documents, unit=unit, number=number, template=template, tools=tools,
         seed=seed, batch_size=batch_size, hops=hops, check=check, progress=progress, cancel=cancel, on_token=on_token,

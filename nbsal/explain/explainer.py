@@ -20,6 +20,7 @@ from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.methods.default import default_method
 from nbsal.model import limits
+from nbsal.model.loading.load import as_subject
 from nbsal.model.running import architecture
 from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject
@@ -57,8 +58,9 @@ class Explainer:
     """
 
     def __init__(
-        self, subject: Subject, method: str | Method | None = None, *, long: str = "truncate", **options: Any
+        self, subject: Any, method: str | Method | None = None, *, long: str = "truncate", **options: Any
     ) -> None:
+        subject = as_subject(subject)
         method = catalogue.as_method(default_method(subject) if method is None else method, **options)
         if long not in LONG:
             raise UnknownName("long", long, LONG)
@@ -287,3 +289,8 @@ class Explainer:
             scores=to_numpy(scores),
             tie_breaker=to_numpy(tie_breaker),
         )
+
+
+def as_explainer(model: Any) -> Explainer:
+    """An explainer as it is; of a subject, or of what `nbsal.load` takes, one with the default method."""
+    return model if isinstance(model, Explainer) else Explainer(model)

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.metadata
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,15 @@ CONFIG: dict[str, Any] = {
     "intermediate_size": 1536,
     "max_position_embeddings": 512,
 }
+
+
+def label_maps(labels: Sequence[str]) -> dict[str, Any]:
+    """The names of classes for a configuration, both ways: some programs read one map, some the other.
+
+    >>> label_maps(["no", "yes"])
+    {'id2label': {0: 'no', 1: 'yes'}, 'label2id': {'no': 0, 'yes': 1}}
+    """
+    return {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
 
 
 def packaged(name: str) -> Path | None:

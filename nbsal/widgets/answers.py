@@ -20,7 +20,7 @@ from nbsal.methods.lazy import Subject, default
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.lazy import pandas
-from nbsal.widgets.base import NO_SOURCE, View
+from nbsal.widgets.base import View
 from nbsal.widgets.explainer_view import Shading, with_settings
 from nbsal.widgets.page import jobs, wire
 from nbsal.widgets.page.choices import MethodTraits
@@ -85,7 +85,7 @@ class Answers(Shading, MethodTraits, View):
 
     def __init__(
         self,
-        source: Any = NO_SOURCE,
+        source: Any,
         asked: Any = None,
         reply: Any = None,
         *,

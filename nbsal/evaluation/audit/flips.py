@@ -10,7 +10,7 @@ import numpy as np
 
 from nbsal.evaluation._hiding import check_classifier
 from nbsal.evaluation.audit.words import Unit, score_of, units_of
-from nbsal.explain.explainer import Explainer
+from nbsal.explain.explainer import as_explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.model.running.masking import MaskedModel
 from nbsal.model.targets import label_index
@@ -62,7 +62,7 @@ class Flip:
 
 @checked
 def flip(
-    explainer: Explainer,
+    explainer: Any,
     text: Text,
     to: Any = None,
     *,
@@ -73,6 +73,7 @@ def flip(
 ) -> Flip:
     """A small set of words whose hiding changes the decision about a text, or changes it to the class `to`.
 
+    `explainer` may also be a model, as `nbsal.load` takes it, which the default method explains.
     Of texts with at most 12 words, all sets of up to `most` words are tried in order of size, so that the result is the
     smallest. Of longer texts, words are added by score until the decision changes, and those not needed are taken out
     again: fewer words may do (`exact` is False). `way` is how words are hidden: "remove", "mask", "pad" or the id of a
@@ -83,6 +84,7 @@ def flip(
     >>> flip(explain, "A dull film.").words
     ('dull',)
     """
+    explainer = as_explainer(explainer)
     subject = explainer.subject
     check_classifier(subject)
     (checked_text,) = check_texts(text)

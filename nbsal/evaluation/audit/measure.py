@@ -14,7 +14,7 @@ from nbsal.evaluation.audit.words import Unit, log_odds, score_of, units_of
 from nbsal.evaluation.cache import Cache, cache_or_new, encode_texts
 from nbsal.explain.decision_facts import candidates as proposals
 from nbsal.explain.decision_facts import proposed
-from nbsal.explain.explainer import Explainer
+from nbsal.explain.explainer import Explainer, as_explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
@@ -53,7 +53,7 @@ class Plan:
 
 @checked
 def plan_audit(
-    explainer: Explainer, texts: Iterable[Text], *, least: int = LEAST, candidates: int = CANDIDATES
+    explainer: Any, texts: Iterable[Text], *, least: int = LEAST, candidates: int = CANDIDATES
 ) -> Plan:
     """What an audit of those texts will run at most, without running the model.
 
@@ -65,6 +65,7 @@ def plan_audit(
     >>> print(plan_audit(explain, ["A dull film.", "A dull joy."], least=1))
     2 texts to explain, then at most 10 masked forward passes, and those for mistakes
     """
+    explainer = as_explainer(explainer)
     rows = encode_texts([explainer], check_texts(list(text_list(texts))))[explainer.subject]
     counts: dict[str, int] = {}
     for row in rows:
@@ -76,7 +77,7 @@ def plan_audit(
 
 @checked
 def audit(
-    explainer: Explainer,
+    explainer: Any,
     texts: Iterable[Text],
     labels: Iterable[Any] | None = None,
     *,
@@ -92,6 +93,7 @@ def audit(
 ) -> Audit:
     """What a classifier goes by over many texts, and which words are behind its mistakes.
 
+    `explainer` may also be a model, as `nbsal.load` takes it, which the default method explains.
     A word is a candidate for a class if the scores of at least `least` texts of that decision name it; at most
     `candidates` are tried. Each is hidden (`way`) in every text that has it, and the tables say what that did. Without
     `labels` there are no mistakes, and only what words do to decisions is known. `groups` maps names to a value for
@@ -109,6 +111,7 @@ def audit(
     """
     least, candidates = positive_number(least, "least"), positive_number(candidates, "candidates")
     items = check_texts(list(text_list(texts)))
+    explainer = as_explainer(explainer)
     explainers = [explainer] if other is None else [explainer, other]
     for each in explainers:
         _check_subject(each.subject)

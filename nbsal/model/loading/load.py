@@ -24,13 +24,14 @@ from nbsal.model.text import tokenize
 from nbsal.support.errors import InputError, LanguageHeadError, ModelError, UnknownName
 from nbsal.support.lazy import transformers
 
+EMBEDDED = ("demo/", "planted/")  # what the names of embedded models begin with
 _DTYPES = ("float32", "float64", "bfloat16", "float16")
 
 
 def load(
     model: Any,
-    *,
     tokenizer: Any = None,
+    *,
     lm: Any = None,
     labels: Sequence[str] | Mapping[int, str] | None = None,
     device: Any = None,
@@ -76,7 +77,7 @@ def load(
     if isinstance(model, Endpoint) and tokenizer is None:
         tokenizer = model.tokenizer
     passed_tokenizer = _check_tokenizer(tokenizer)
-    if isinstance(model, str) and model.startswith(("demo/", "planted/")):
+    if isinstance(model, str) and model.startswith(EMBEDDED):
         samples = import_module("nbsal.samples")  # by name: the embedded models are a room above this one
         name, default_tokenizer, mask = model, samples.tokenizer(model), samples.mask(model)
         model = samples.build(name).to(_parse_dtype(dtype))
@@ -126,6 +127,14 @@ def load(
         message = f"The configuration gives several classes the same name: {subject.labels!r:.80}. Pass labels=[...]."
         raise ModelError(message, part="id2label")
     return subject if name is None else subject.record_source(partial(load, **source))
+
+
+def as_subject(model: Any) -> Subject:
+    """A subject as it is, and whatever else `load` takes, loaded."""
+    if isinstance(getattr(model, "subject", None), Subject):  # an explainer or a view, which can be called, too
+        message = f"subject must be a Subject or what nbsal.load takes, not {type(model).__name__}. Pass its `subject`."
+        raise InputError(message, argument="subject", value=model)
+    return model if isinstance(model, Subject) else load(model)
 
 
 def _parse_dtype(name: str) -> torch.dtype:
@@ -196,6 +205,9 @@ def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
         return None  # a model that predicts tokens decodes with its own, which is built at first use
     if not isinstance(lm, str | Path | transformers.PreTrainedModel):
         message = f"lm must be a folder, a hub id, a transformers model or 'tied', not {type(lm).__name__}."
+        raise InputError(message, argument="lm", value=lm)
+    if isinstance(lm, str) and lm.startswith(EMBEDDED):
+        message = f"lm={lm!r} is an embedded model, whose LM head reads that model alone. {lm_head.HINT}"
         raise InputError(message, argument="lm", value=lm)
     source = str(lm) if isinstance(lm, str | Path) else lm.config.name_or_path or type(lm).__name__
     pretrained = _load_lm(source) if isinstance(lm, str | Path) else lm
