@@ -285,7 +285,7 @@ def _lab(options: argparse.Namespace) -> int:
     environment = os.environ | {"JUPYTER_TOKEN": token}  # every user of the machine can read a command line
     if sys.platform == "win32":
         return subprocess.call(command, env=environment)
-    os.execve(command[0], command, environment)  # what ends this process ends JupyterLab, and its kernels with it
+    return os.execve(command[0], command, environment)  # what ends this process ends JupyterLab, with its kernels
 
 
 def _has_display() -> bool:

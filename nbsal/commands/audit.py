@@ -79,6 +79,7 @@ def _read_columns(options: argparse.Namespace) -> dict[str, list[Any]]:
     for row in rows:
         if isinstance(row, UnreadableRow):
             advice = f"{' NAME, '.join(dict.fromkeys(named.values()))} NAME"
-            raise InputError(f"{row.reason} Name columns that every row has: {advice}.", argument="source", value=options.source)
+            message = f"{row.reason} Name columns that every row has: {advice}."
+            raise InputError(message, argument="source", value=options.source)
     columns = zip(*(row if isinstance(row, tuple) else (row,) for row in rows), strict=True)
     return dict(zip(named, map(list, columns), strict=True)) if rows else {name: [] for name in named}

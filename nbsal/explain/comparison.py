@@ -30,8 +30,9 @@ def compare(
     """Explain the same texts with several methods; the model runs once a batch, and all methods share its trace.
 
     `subject` is a Subject or what `nbsal.load` takes. `methods` are names or instances, or a dict that names them. To
-    compare models, pass a dict of them: `{"before": subject, "after": tuned}`. The result is a dict. Its keys are the names of the methods or, with a dict of models,
-    those of the models; with several methods as well, a key is "model: method". `to_frame()` gives one frame of all.
+    compare models, pass a dict of them: `{"before": subject, "after": tuned}`. The result is a dict. Its keys are the
+    names of the methods or, with a dict of models, those of the models; with several methods as well, a key is
+    "model: method". `to_frame()` gives one frame of all.
 
     >>> import nbsal
     >>> many = compare(nbsal.load("demo/reviews"), ["gradcam", "simple"], ["A joy.", "A bore."])

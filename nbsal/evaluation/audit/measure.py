@@ -52,9 +52,7 @@ class Plan:
 
 
 @checked
-def plan_audit(
-    explainer: Any, texts: Iterable[Text], *, least: int = LEAST, candidates: int = CANDIDATES
-) -> Plan:
+def plan_audit(explainer: Any, texts: Iterable[Text], *, least: int = LEAST, candidates: int = CANDIDATES) -> Plan:
     """What an audit of those texts will run at most, without running the model.
 
     The words that scores will name are not known yet, so the most frequent words are counted. A mistake takes about a
