@@ -5,10 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Event
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
-from torch import nn
 
 from nbsal.answers.answer import Answer
 from nbsal.answers.prompt import generate as writing
@@ -36,10 +34,9 @@ from nbsal.model.target import AGREEMENT, DIVERGENCE
 from nbsal.support.errors import Cancelled, InputError, ModelError, OverBudget, ServerError
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, plural
-from nbsal.support.warning import warn
+from nbsal.support.warning import warn_once
 
 STOPS = (Cancelled, ServerError, OverBudget)  # errors that carry what was finished before them
-_WARNED: WeakSet[nn.Module] = WeakSet()  # models whose chat template a prompt has skipped
 # Of a reading, in its provenance.
 ORIGIN = (
     "rendered", "documents", "rewritten", "not read", "template", "template settings", "note", "reply",
@@ -193,7 +190,12 @@ def read(
             origin["template settings"] = plain_settings(settings.template_settings)
     elif served.server_of(subject) is None and skips_template(subject.tokenizer, asked):
         origin["note"] = "The prompt was read as it is. The model has a chat template, which messages would use."
-        _warn_once(subject)
+        warn_once(
+            subject.model,
+            "chat template",
+            f"{subject.name} has a chat template, but the prompt is a text, which is read as it is. For a reply as in "
+            'a chat, ask nbsal.answer(subject, [{"role": "user", "content": ...}]).',
+        )
     if reply is None:
         if (server := served.server_of(subject)) is not None:
             meter = Meter(None, cancel=settings.cancel)
@@ -217,16 +219,6 @@ def read(
         message = "The reply has special tokens only. Pass another reply, or other settings of generate."
         raise InputError(message, argument="reply", value=reply)
     return reading, origin | {"drawn": drawn}
-
-
-def _warn_once(subject: Subject) -> None:
-    """Warn that a prompt skips the chat template, once for each model: a chat model may write gibberish then."""
-    if subject.model not in _WARNED:
-        _WARNED.add(subject.model)
-        warn(
-            f"{subject.name} has a chat template, but the prompt is a text, which is read as it is. For a reply as in "
-            'a chat, ask nbsal.answer(subject, [{"role": "user", "content": ...}]).'
-        )
 
 
 def explain_reading(

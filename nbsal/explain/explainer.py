@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nbsal.explain import checking
 from nbsal.explain.decision_facts import DECIDED, budget
-from nbsal.explain.explanation import versions
+from nbsal.explain.explanation import PAIRED, versions
 from nbsal.explain.many import explain_batch, explain_many, plan_batch, windows_of
 from nbsal.explain.saliency import LayerSaliency, Saliencies, Saliency
 from nbsal.explain.windows import target_jobs
@@ -20,6 +20,7 @@ from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.methods.default import default_method
 from nbsal.model import limits
+from nbsal.model.loading.kinds import reads_single_texts
 from nbsal.model.loading.load import as_subject
 from nbsal.model.running import architecture
 from nbsal.model.running.masking import MaskedModel
@@ -32,6 +33,7 @@ from nbsal.passes.trace import Trace, to_numpy
 from nbsal.support.errors import InputError, NbsalError, UnknownName
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import Text, check_texts, checked
+from nbsal.support.warning import warn_once
 
 if TYPE_CHECKING:
     from nbsal.answers.answer import Answer
@@ -276,6 +278,9 @@ class Explainer:
             notes = notes | {"decided": {label: value for label, value in pairs if value >= DECIDED}}
         marks = {"unpaired": ENTAILMENT in map(str.lower, self.subject.labels) and len(row.parts) == 1}
         marks["predicts_token"] = not self.subject.labels
+        marks["paired"] = len(row.parts) == 2 and reads_single_texts(self.subject.model)
+        if marks["paired"]:
+            warn_once(self.subject.model, "pair", f"{self.subject.name}: {PAIRED}")
         notes = notes | {name: True for name, holds in marks.items() if holds}
         return Saliency(
             row=row,

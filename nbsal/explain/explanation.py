@@ -23,6 +23,7 @@ from nbsal.support.validation import Text, checked, plural
 
 NOTABLE_GAP = 0.05  # share of the explained change from which a completeness gap is marked
 FORMAT = 1
+PAIRED = "The model was fine-tuned on single texts, and this is a pair. Pass one text."
 PLACE = re.compile(r" (\[\d+:\d+\]|(at|after) .* \[\d+(:\d+)?\])$", re.DOTALL)  # where a target is in the text
 TYPES = {"target": str, "prediction": str, "method": str, "provenance": dict}  # of the entries in a file
 ARRAYS = ("probabilities", "scores", "tie_breaker")
@@ -172,6 +173,8 @@ class Explanation:
             lines.append(f"The text is longer than the model reads: the last {dropped} were not read.")
         if self.provenance.get("unpaired"):
             lines.append("▲ The model judges a premise and a hypothesis, and this is one text. Pass a pair of texts.")
+        if self.provenance.get("paired"):
+            lines.append(f"▲ {PAIRED}")
         if self.provenance.get("windows", 1) > 1:
             lines.append(f"Read in {self.provenance['windows']} overlapping windows, averaged.")
         if self.probabilities.ndim > 1:

@@ -26,13 +26,14 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def label_maps(labels: Sequence[str]) -> dict[str, Any]:
-    """The names of classes for a configuration, both ways: some programs read one map, some the other.
+def class_settings(task: str, labels: Sequence[str]) -> dict[str, Any]:
+    """What the configuration of a classifier says of its task and its classes, which programs look up in either map.
 
-    >>> label_maps(["no", "yes"])
-    {'id2label': {0: 'no', 1: 'yes'}, 'label2id': {'no': 0, 'yes': 1}}
+    >>> class_settings("reviews", ["bad", "good"])
+    {'finetuning_task': 'reviews', 'id2label': {0: 'bad', 1: 'good'}, 'label2id': {'bad': 0, 'good': 1}}
     """
-    return {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
+    maps = {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
+    return {"finetuning_task": task, **maps}
 
 
 def packaged(name: str) -> Path | None:

@@ -105,7 +105,7 @@ def build(name: str) -> Any:
     if name.startswith(planted.PREFIX):
         return planted.build(delta(name)).eval().requires_grad_(False)
     task = name.removeprefix("demo/")
-    settings = base.label_maps(LABELS[task]) if task in LABELS else {}
+    settings = base.class_settings(task, LABELS[task]) if task in LABELS else {}
     model = models.unfilled(KINDS[task], **settings)
     low_rank.merge(model, delta("body"))
     low_rank.merge(model, delta(task))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nbsal.model.rounding import rounded_weights, unpacked
-from nbsal.samples.base import label_maps
+from nbsal.samples.base import class_settings
 from nbsal.support.lazy import torch, transformers
 
 NAME = "demo/reviews-small"
@@ -43,7 +43,7 @@ def blank(kind: str) -> Any:
         num_attention_heads=HEADS,
         intermediate_size=INNER,
         max_position_embeddings=LONGEST,
-        **label_maps(LABELS),
+        **class_settings("reviews", LABELS),
     )
     return getattr(transformers, f"BertFor{kind}")(config)
 
