@@ -50,6 +50,8 @@ class Answer:
     >>> result = nbsal.answer(nbsal.load("demo/notes"), question, documents=["Mara lives in Oslo."], progress=False)
     >>> result.tokens()["token"].tolist()
     [' Mara', ' lives', ' in', ' Oslo', '.', '</s>']
+    >>> result.text
+    ' Mara lives in Oslo.'
     """
 
     reading: Reading
@@ -66,7 +68,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The reply."""
+        """The reply, without its special tokens; `tokens()` has these too."""
         return self.reading.reply
 
     @property
@@ -302,7 +304,8 @@ class Answer:
 
     def _text_of(self, tokens: Sequence[int]) -> str:
         spans = [self.reading.reply_spans[token] for token in tokens]
-        return self.text[min(start for start, _ in spans) : max(end for _, end in spans)]
+        text = self.text[min(start for start, _ in spans) : max(end for _, end in spans)]
+        return text or self.reading.reply_tokens[tokens[0]]
 
     def _saliency(
         self,

@@ -106,7 +106,7 @@ def answer(
     >>> question = [{"role": "user", "content": "Where does Mara live?"}]
     >>> reply = answer(notes, question, documents=documents, unit="document", method="occlusion", progress=False)
     >>> reply.text, reply.matrix("word", "document").loc["Oslo"].idxmax()
-    (' Mara lives in Oslo.</s>', 'document 1')
+    (' Mara lives in Oslo.', 'document 1')
     """
     subject = as_subject(subject)
     settings = ReplySettings.of(

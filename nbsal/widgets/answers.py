@@ -20,7 +20,7 @@ from nbsal.methods.lazy import Subject, default
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.lazy import pandas
-from nbsal.widgets.base import View
+from nbsal.widgets.base import NO_SOURCE, View
 from nbsal.widgets.explainer_view import Shading, with_settings
 from nbsal.widgets.page import jobs, wire
 from nbsal.widgets.page.choices import MethodTraits
@@ -53,7 +53,7 @@ class Answers(Shading, MethodTraits, View):
     >>> question = [{"role": "user", "content": "Where does Mara live?"}]
     >>> view = Answers(nbsal.load("demo/notes"), question, documents=["Mara lives in Oslo."], method="gradxact").wait()
     >>> view.result.text, [source["label"] for source in view._sources]
-    (' Mara lives in Oslo.</s>', ['You', 'Document 1'])
+    (' Mara lives in Oslo.', ['You', 'Document 1'])
     """
 
     inputs = ("method", "layer", "hops", "rival", "at", "struck", "panels", "_span", "_writes")
@@ -85,7 +85,7 @@ class Answers(Shading, MethodTraits, View):
 
     def __init__(
         self,
-        source: Any,
+        source: Any = NO_SOURCE,
         asked: Any = None,
         reply: Any = None,
         *,
@@ -343,7 +343,7 @@ class Answers(Shading, MethodTraits, View):
                 shown = time.monotonic()
                 with self._try_lock() as locked:
                     if locked and self._job is job:
-                        self._draft = parts.without_special(text, self.subject.tokenizer)
+                        self._draft = text
 
         return {"on_token": on_token, "cancel": job.cancel, "progress": self.reporter(job)}
 

@@ -64,6 +64,19 @@ class Prompt:
             names.append(source.name(counts[source.kind]))
         return tuple(names)
 
+    @cached_property
+    def readable(self) -> tuple[str, tuple[Span, ...]]:
+        """The text without the special tokens of the template, which people do not read, and each token's place in it.
+
+        Those that the user wrote stay.
+        """
+        gone = np.zeros(len(self.text) + 1, dtype=int)
+        for (start, end), special, owner in zip(self.spans, self.special, self.owners, strict=True):
+            gone[start:end] |= special and owner < 0
+        before = [0, *gone.cumsum().tolist()]  # how many characters are gone, up to each
+        text = "".join(character for character, left_out in zip(self.text, gone, strict=False) if not left_out)
+        return text, tuple((start - before[start], end - before[end]) for start, end in self.spans)
+
     def units(self, level: Any) -> list[Unit]:
         """The parts of the sources at a level; together they hold every token of a source, each once."""
         if not isinstance(level, str):
@@ -151,11 +164,12 @@ class Reading:
         structure = [
             special or owner < 0 for special, owner in zip(self.prompt.special, self.prompt.owners, strict=True)
         ]
+        text, spans = self.prompt.readable
         return Row(
-            text=(self.prompt.text, self.reply),
+            text=(text, self.reply),
             ids=self.prompt.ids + self.reply_ids,
             tokens=self.prompt.tokens + self.reply_tokens,
-            offsets=self.prompt.spans + self.reply_spans,
+            offsets=spans + self.reply_spans,
             segments=(0,) * self.start + (1,) * len(self.reply_ids),
             special=(*structure, *self.reply_special),
             types=(0,) * first + (1,) * (size - first),
@@ -166,7 +180,7 @@ class Reading:
         """The row of the first tokens, without what comes later in the reply."""
         row = self.row.pick(range(end))
         last = self.reply_spans[end - self.start - 1][1] if end > self.start else 0
-        return replace(row, text=(self.prompt.text, self.reply[:last]))
+        return replace(row, text=(row.parts[0], self.reply[:last]))
 
     def units(self, level: Any) -> list[Unit]:
         """The parts of the sources at a level."""

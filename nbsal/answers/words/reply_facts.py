@@ -266,7 +266,9 @@ def part_text(reading: Reading, tokens: Sequence[int]) -> str:
         else:
             runs.append([token])
     spans = reading.reply_spans
-    texts = [named_part(reading.reply[spans[run[0]][0] : spans[run[-1]][1]]) for run in runs]
+    texts = [
+        named_part(reading.reply[spans[run[0]][0] : spans[run[-1]][1]]) or reading.reply_tokens[run[0]] for run in runs
+    ]
     return " \N{HORIZONTAL ELLIPSIS} ".join(texts)
 
 

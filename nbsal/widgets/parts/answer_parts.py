@@ -160,13 +160,6 @@ def tokens_trait(reading: Reading) -> dict[str, Any]:
     return wire.pack([*texts, reading.reply[first:last]], places)
 
 
-def without_special(text: str, tokenizer: Any) -> str:
-    """What a model has written so far, without the marks of its end."""
-    for token in tokenizer.all_special_tokens:
-        text = text.replace(token, "")
-    return text
-
-
 def reply_text(reading: Reading) -> str:
     """The text of a reply, without special tokens and white space around it."""
     return reading.reply[slice(*reply_span(reading))]
