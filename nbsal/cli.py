@@ -222,8 +222,8 @@ def _answer(options: argparse.Namespace) -> int:
             answer.save(options.json)
         except FileError as error:  # about `path`, the argument of `save`
             raise file_error("--json", options.json, error) from error
-    print(html.visible(subject.tokenizer.decode(answer.ids, skip_special_tokens=True).strip()))
-    print(html.visible(answer.picture().sentence))
+    print(html.visible(answer.text.strip()))
+    print(html.visible(answer.statement().text()))
     _print_sources(answer, options.rows)
     return 0
 

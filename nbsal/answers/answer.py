@@ -18,16 +18,17 @@ from nbsal.answers.prompt.reply_span import tokens_of
 from nbsal.answers.scoring.hops import ALL, Count, Followed, check_hops, follow_answer
 from nbsal.answers.scoring.running import OF_ONE_TARGET, Running, SpanSaliency
 from nbsal.answers.words.carried import Carried
-from nbsal.answers.words.evidence import Evidence, measure, passes
+from nbsal.answers.words.evidence import Evidence, Level, evidence_level, measure, passes
 from nbsal.answers.words.phrases import PhraseMatrix
 from nbsal.answers.words.reply_facts import PartFacts, ReplyFacts
-from nbsal.answers.words.sentences import headline
+from nbsal.answers.words.sentences import statement
 from nbsal.explain.explanation import NOTABLE_GAP, gap_advice
+from nbsal.explain.sentence import Statement
 from nbsal.methods import labels
 from nbsal.model.loading.saved_files import check_format, read_json, write_json
 from nbsal.model.loading.saved_files import reading as reading_file
 from nbsal.model.target import Target
-from nbsal.render.headline import percent, plain
+from nbsal.render.headline import percent
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
@@ -228,15 +229,26 @@ class Answer:
     def facts(self) -> ReplyFacts:
         """The facts of which every sentence of the answer is made."""
         carried = None if self.followed is None else Carried(self.reading, self.scores, self.followed)
-        return ReplyFacts(self.reading, self.rows, self.evidence, labels.label_of(self.method), carried)
+        label, level = labels.label_of(self.method), self.evidence_level
+        return ReplyFacts(self.reading, self.rows, self.evidence, label, carried, level)
+
+    @property
+    def evidence_level(self) -> Level:
+        """What is left out to test the scores: sentences of the sources, or words."""
+        return evidence_level(self.reading, self.provenance.get("unit"))
+
+    def statement(self) -> Statement:
+        """What is said about the reply, how it was checked, and the measured values."""
+        return statement(self.facts.part(self.facts.opened()))
 
     def check(self, progress: Progress = True, cancel: Event | None = None) -> Self:
         """The answer with its evidence: the same reply is scored without each source, and without all documents."""
         if self.evidence is not None:
             return self
-        hiding = Hiding(self._still_running().explainer.subject, self.reading, self.reading.units("sentence"))
+        units = self.reading.units(self.evidence_level)
+        hiding = Hiding(self._still_running().explainer.subject, self.reading, units)
         with Meter(passes(hiding), progress, cancel) as meter:
-            return replace(self, evidence=measure(hiding, meter))
+            return replace(self, evidence=measure(hiding, meter, self.evidence_level))
 
     def picture(self) -> AnswerPicture:
         """What a picture shows: the words of the reply that depend most on the sources, or all of it."""
@@ -280,8 +292,7 @@ class Answer:
         return self.to_html()
 
     def __repr__(self) -> str:
-        facts = self.facts
-        return f"Answer({self.text!r:.60} | {plain(headline(facts.part(facts.opened())))})"
+        return f"Answer({self.text!r:.60} | {self.statement().text()})"
 
     def save(self, path: str | Path) -> None:
         """Save as JSON, without the model: `load` gives everything but spans that need another run."""

@@ -60,9 +60,9 @@ def restored(content: dict[str, Any]) -> dict[str, Any]:
 def _evidence(stored: Any, reading: Reading) -> Evidence:
     """What was measured; ValueError if it does not fit the reply."""
     evidence: Evidence = from_plain(Evidence, stored)
-    sentences, count, size = reading.units("sentence"), len(evidence.places), len(reading.reply_ids)
+    units, count, size = reading.units(evidence.level), len(evidence.places), len(reading.reply_ids)
     shapes = [array.shape for array in (evidence.logprob, evidence.nothing, evidence.without)]
-    named = all(hides(sentences, place).any() for place in evidence.places)
+    named = all(hides(units, place).any() for place in evidence.places)
     fits = {len(row) for row in evidence.instead} == {size} and len(evidence.instead) == count
     named &= all(0 <= row < count for row in evidence.documents)
     if shapes != [(size,), (size,), (count, size)] or not fits or not named:

@@ -21,7 +21,7 @@ from nbsal.answers.scoring.rows import Rows, default_number, score_rows
 from nbsal.answers.scoring.running import Running
 from nbsal.answers.scoring.statistics import token_statistics
 from nbsal.answers.settings import ReplySettings, plain_settings
-from nbsal.answers.words.evidence import measure, passes, subsets
+from nbsal.answers.words.evidence import evidence_level, measure, passes, subsets
 from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.methods.base import REGISTER, Method
@@ -130,17 +130,18 @@ def explain_reply(
     if (server := served.server_of(subject)) is not None:  # count before anything is sent
         server.caller.check(plan_reply(explainers, asked, reply, settings).calls)
     reading, origin = read(subject, asked, reply, settings)
-    hiding = Hiding(subject, reading, reading.units("sentence"), batch_size=settings.batch_size)
+    level = evidence_level(reading, settings.unit)
+    hiding = Hiding(subject, reading, reading.units(level), batch_size=settings.batch_size)
     steps = len(reading.reply_ids) * len(explainers)
     with Meter(steps + settings.check * passes(hiding), settings.progress, settings.cancel) as meter:
         answers = explain_reading(explainers, reading, origin, settings, meter)
         if not settings.check or settings.number == AGREEMENT:
             return answers
         try:
-            # What a method that hides sentences has run already is not run again.
+            # What a method that hides the same units has run already is not run again.
             own = [answer.running.hiding for answer in answers.values() if answer.running is not None]
             shared = [each for each in own if each.setting == hiding.setting and each.units == hiding.units]
-            evidence = measure([*shared, hiding][0], meter)
+            evidence = measure([*shared, hiding][0], meter, level)
         except STOPS as error:
             error.partial = answers.get("", answers)
             raise
@@ -301,8 +302,8 @@ def plan_reply(explainers: Mapping[str, Explainer], asked: Any, reply: Any, sett
     runnings = _runnings(explainers, reading, settings)
     tables = [(running.hiding, running.coalitions(running.method)) for running in runnings.values()]  # type: ignore[arg-type]
     if settings.check and settings.number != AGREEMENT:
-        sentences = Hiding(subject, reading, reading.units("sentence"))
-        tables.append((sentences, subsets(sentences)))
+        checked_units = Hiding(subject, reading, reading.units(evidence_level(reading, settings.unit)))
+        tables.append((checked_units, subsets(checked_units)))
     questions = [hiding.query(row) for hiding, table in tables for row in np.unique(table, axis=0)]
     longest = int(settings.generate["max_new_tokens"]) if reply is None else 0
     if settings.number == AGREEMENT:

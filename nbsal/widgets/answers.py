@@ -230,7 +230,9 @@ class Answers(Shading, MethodTraits, View):
         own = self.plain_result is answer and self.subject.version == self._version
         if own and answer.evidence is not None:
             return answer.evidence
-        return measure(hiding, self.meter(job, passes(hiding)))
+        if answer.evidence_level == "word":
+            hiding = hiding.with_units(answer.reading.units("word"))
+        return measure(hiding, self.meter(job, passes(hiding)), answer.evidence_level)
 
     def _open(self, answer: Answer, job: jobs.Job) -> None:
         """Select the words that depend most on the sources, once, unless something else is selected."""

@@ -297,7 +297,8 @@ def rival_scores(answer: Answer, rival: str, at: int) -> SpanScores:
     subject, reading = running.explainer.subject, answer.reading
     _, ((_, index), _) = target.terms
     reply = prompts.with_reply(subject, reading.prompt, (*reading.reply_ids[:token], index))
-    other = measure(Hiding(subject, reply, reply.units("sentence")))
+    level = "sentence" if answer.evidence is None else answer.evidence.level
+    other = measure(Hiding(subject, reply, reply.units(level)), level=level)
     scores = np.zeros(len(reading.row))
     scores[: len(span.scores)] = span.scores
     return SpanScores(scores, (token,), target.label, other)
