@@ -21,7 +21,7 @@ import nbsal
 from nbsal import doctor
 from nbsal.commands import audit, corpus, methods
 from nbsal.commands.endpoint import add_endpoint, load_replier
-from nbsal.commands.shared import UNITS, add_hops, add_max_new_tokens, parse_target
+from nbsal.commands.shared import UNITS, add_hops, add_max_new_tokens, parse_target, write_page
 from nbsal.render import html
 from nbsal.render.scores import score_texts
 from nbsal.support.errors import FileError, InputError, MissingExtra, NbsalError, file_error
@@ -134,7 +134,7 @@ def _explain(options: argparse.Namespace) -> int:
         return 0
     saliency = explain(text, target, check=options.check)
     if options.html:
-        _write_page(options.html, saliency.to_html(page=True))
+        write_page(options.html, saliency.to_html())
     if options.json:
         content = {
             "prediction": saliency.prediction,
@@ -152,11 +152,6 @@ def _explain(options: argparse.Namespace) -> int:
     named = ", ".join(f"{word} {number}" for (word, _, _), number in zip(words, numbers, strict=True))
     print(html.visible(f"highest scores: {named} {power}".rstrip()))
     return 0
-
-
-def _write_page(path: Path, page: str) -> None:
-    with file_errors("--html", path):
-        path.write_text(page, encoding="utf-8")
 
 
 @contextmanager
@@ -216,7 +211,7 @@ def _answer(options: argparse.Namespace) -> int:
     answer = nbsal.answer(subject, asked, options.reply, documents=documents, **settings)
     assert isinstance(answer, nbsal.Answer), "one method gives one answer"
     if options.html:
-        _write_page(options.html, html.page_html("nbsal answer", answer.to_html()))
+        write_page(options.html, answer.to_html())
     if options.json:
         try:
             answer.save(options.json)

@@ -28,6 +28,7 @@ from nbsal.methods import labels
 from nbsal.model.loading.saved_files import check_format, read_json, write_json
 from nbsal.model.loading.saved_files import reading as reading_file
 from nbsal.model.target import Target
+from nbsal.render.exports import Exportable
 from nbsal.render.headline import percent
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
@@ -40,7 +41,7 @@ SUMMED = "scores of the reply's tokens, added up; the view Answers explains the 
 
 @dataclass(frozen=True, eq=False)
 @checked
-class Answer:
+class Answer(Exportable):
     """The scores of every token of a reply, [reply token, token of prompt and reply]; `nbsal.answer` makes it.
 
     `units` are the parts that `sources` speaks of. `linear` says whether the sum of some rows explains the sum of their
@@ -221,9 +222,15 @@ class Answer:
         (place, *_) = tokens_of(self.reading, token, "token")
         return statistics.speaks(self._still_running().explainer.subject, self.reading, layer, place, tau)
 
-    def to_html(self) -> str:
-        """The reply with its sources, shaded by what they add to it, as static HTML."""
+    def render_html(self) -> str:
+        """The reply with its sources, shaded by what they add to it, as HTML without scripts."""
         return answer_html(self.picture())
+
+    def _page_title(self) -> str:
+        return self.statement().text()
+
+    def _as_view(self, views: Any) -> Any:
+        return views.Answers(self)
 
     @cached_property
     def facts(self) -> ReplyFacts:
@@ -289,7 +296,7 @@ class Answer:
         return lines
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        return self.render_html()
 
     def __repr__(self) -> str:
         return f"Answer({self.text!r:.60} | {self.statement().text()})"

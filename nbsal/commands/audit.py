@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import nbsal
+from nbsal.commands.shared import write_page
 from nbsal.render import html
 from nbsal.support.errors import InputError, UnknownName
-from nbsal.support.validation import file_errors, plural
+from nbsal.support.validation import plural
 
 SHOWN = 10  # words that are printed
 
@@ -49,8 +50,7 @@ def run(options: argparse.Namespace) -> int:
     groups = {name: values[name] for name in options.group}
     audit = nbsal.audit(explain, texts, values.get(options.label), groups=groups, **settings)
     if options.html:
-        with file_errors("--html", options.html):
-            options.html.write_text(audit.to_html(), encoding="utf-8")
+        write_page(options.html, audit.to_html())
     if options.json:
         audit.save(options.json)
     print(html.visible(audit.sentence))

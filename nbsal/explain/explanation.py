@@ -16,6 +16,7 @@ from nbsal.methods import labels
 from nbsal.model.loading.plain_values import from_plain, numbers, to_plain
 from nbsal.model.loading.saved_files import check_format, read_json, reading, write_json
 from nbsal.model.text.tokens import Row, Span, Word
+from nbsal.render.exports import Exportable
 from nbsal.render.names import display_name
 from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError, NbsalError
@@ -38,7 +39,7 @@ def gap_advice(provenance: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 @checked
-class Explanation:
+class Explanation(Exportable):
     """What every explanation of a text records: scores, text and tokens, the decision, and how it was computed.
 
     `target` is what was explained, `prediction` what the model predicts, both by name; `provenance` records the model,

@@ -118,8 +118,8 @@ def test_added_tokens_that_are_normalised_other_structures_and_gaps_in_the_ids_a
 
 def test_pages_name_the_copy_and_lie_beside_its_files(small, tmp_path):
     view = Highlight(nbsal.Explainer(small, "gradcam", layer=2), text=TEXT, check=False).wait()
-    page = view.to_html(tmp_path / "my page#1.html", live=True)
-    assert (tmp_path / "my page#1.html").read_text(encoding="utf-8") == page and "/my%20page%231.html" in page
+    page = view.to_html(tmp_path / "my page#1.html", live=True).read_text(encoding="utf-8")
+    assert "/my%20page%231.html" in page
     (folder,) = (tmp_path / "nbsal-live").iterdir()
     assert f"nbsal-live/{folder.name}" in page
     assert "nbsal-live" not in view.to_html(interactive=True)

@@ -20,13 +20,12 @@ def summary_html(audit: Any) -> str:
 
 
 def report_html(audit: Any) -> str:
-    """Everything on one page."""
+    """Everything, for a page of its own."""
     parts = [html.headline_html([("text", audit.sentence)]), words_html(audit)]
     parts += [_examples_html(audit)]
     if audit.labels is not None:
         parts += [slices_html(audit), mistakes_html(audit)]
-    body = html.block_html(audit.sentence, "".join(parts), audit.notes, titled=False)
-    return html.page_html(f"Audit: {audit.sentence}", body)
+    return html.block_html(audit.sentence, "".join(parts), audit.notes, titled=False)
 
 
 def words_html(audit: Any, title: str = "Words", count: int = WORDS) -> str:

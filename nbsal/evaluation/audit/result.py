@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from nbsal.evaluation.audit import file, page, slices, tables
+from nbsal.render.exports import Exportable
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import Figure, pandas
 from nbsal.support.validation import Text, checked, plural
@@ -47,7 +48,7 @@ class Hides(Protocol):
 
 @dataclass(frozen=True, eq=False)
 @checked
-class Audit:
+class Audit(Exportable):
     """What a classifier goes by over many texts; `nbsal.audit` makes it.
 
     `words`, `mistakes` and `slices` are its tables, `beyond_chance` the words and slices of them. `other` is the
@@ -142,9 +143,15 @@ class Audit:
         """The words that correct or break most decisions, as bars."""
         return tables.plot(self)
 
-    def to_html(self) -> str:
-        """A report on one page, which needs no scripts and no other file."""
+    def render_html(self) -> str:
+        """The report that is written as a page: words, slices, mistakes and examples, as HTML without scripts."""
         return page.report_html(self)
+
+    def _page_title(self) -> str:
+        return f"Audit: {self.sentence}"
+
+    def _as_view(self, views: Any) -> Any:
+        return views.Audit(self)
 
     def _repr_html_(self) -> str:
         return page.summary_html(self)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from nbsal.methods.lazy import Decoded, catalogue
-from nbsal.support.errors import InputError, UnknownName, file_error
+from nbsal.support.errors import InputError, UnknownName
 from nbsal.widgets.page.choices import method_choice, with_list
 
 if TYPE_CHECKING:
@@ -57,14 +57,6 @@ def live_state(state: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
     result = state["_result"] | {"notes": [*state["_result"]["notes"], note]}
     chosen = {name: with_list(state[name], page["methods"]) for name in ("_choices", "_other_choices") if name in state}
     return state | chosen | {"_result": result, "_checking": {}, "_seconds": None}
-
-
-def write(path: str | Path, page: str) -> None:
-    """Write a page into a file."""
-    try:
-        Path(path).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise file_error("path", path, error) from error
 
 
 def _explainers(view: Any) -> "list[Explainer]":
