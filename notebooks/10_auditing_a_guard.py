@@ -90,7 +90,7 @@ words[["word", "speaks_for", "texts", "pull", "corrects", "breaks", "excess", "p
 
 # %% [markdown]
 # In a running notebook, the view shows the same: choose a word to see its messages, or several to hide them together.
-# `audit.plot()` is a picture of the words, `audit.to_html()` a report that you can send.
+# `audit.plot()` is a picture of the words, `audit.to_html("report.html")` writes a report that you can send.
 
 # %%
 nbsal.widgets.Audit(audit).wait()
