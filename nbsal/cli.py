@@ -92,9 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         "--lm",
         help="pretrained checkpoint whose LM head decodes hidden layers, or 'tied' to use the model's input embeddings",
     )
-    explain.add_argument(
-        "--method", help="a name from `nbsal methods` (default decoded-gradcam, or what else can explain the model)"
-    )
+    explain.add_argument("--method", help="a name from `nbsal methods`, which marks the default for decisions")
     explain.add_argument(
         "--layer", type=int, help="hidden layer, 0 for the embeddings (default: the method's default layer)"
     )
@@ -176,9 +174,7 @@ def _answer_parser(answer: argparse.ArgumentParser) -> None:
     answer.add_argument("--model", help="as in `nbsal explain` (default demo/notes), or its name on the server")
     add_endpoint(answer)
     answer.add_argument("--reply", help="explain this reply (default: the model writes one)")
-    answer.add_argument(
-        "--method", help="a name from `nbsal methods` (default gae, or what else can explain the model)"
-    )
+    answer.add_argument("--method", help="a name from `nbsal methods`, which marks the default for replies")
     answer.add_argument("--number", help="what is explained of a token, as in nbsal.answer (default: the method's)")
     answer.add_argument("--unit", default="sentence", help=f"what sources are made of: {UNITS} (default %(default)s)")
     answer.add_argument(

@@ -67,39 +67,49 @@ def answer(
 ) -> Answer | dict[str, Answer]:
     """Explain the reply of a causal language model, an encoder-decoder such as T5 or an `Endpoint`, by its sources.
 
-    `asked` is a list of messages for the model's chat template, or a prompt that the model reads as it is; the first
-    prompt that skips a model's template gives a warning. `documents` are texts, dicts with "title" and "text", or a
-    dict of texts by title. They replace `{documents}` in the last message, else the template places them, else they
-    stand before the question. `reply` is a text or token ids; by default the model writes it, with the settings of
-    `generate` that are passed (`max_new_tokens=128`, `do_sample=False`). What the chat template reads, such as
-    `enable_thinking=False`, is passed to it.
+    Returns an `Answer`. Its `statement()` says what the reply depends on, `sources()` and `matrix()` are tables of the
+    scores, `of("Oslo")` explains a part of the reply, `rather("Rouen", at=3)` why a token is not another one, `judge()`
+    tests the scores, and `to_html("page.html")` writes a page. Several methods give a dict of answers.
 
     Of an encoder-decoder, `asked` is the source text, and layers are those of the encoder. The tokens that its decoder
     begins with, a forced language (`forced_bos_token_id`) among them, belong to the template.
 
-    `method` is a catalogue name, a method, or several, which share the reply and what they run (the result is then a
-    dict of answers); the default is gae, or gradxact for models without attention, or occlusion for a model behind a
-    server, which only methods that hide can explain. `unit` is what methods hide and what `sources()` speaks of:
-    "token", "word", "sentence", "paragraph", "document", "message", or (start, end) characters of the last message. How
-    units are hidden is a setting of the method: `nbsal.Occlusion(way="text")` writes the prompt anew without them.
-    `number` is what is explained of a token: its "logprob", "logit" or "logit-prob" (the logarithm of its odds);
-    by default "logprob" for methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that hide
-    also explain the "divergence" (Jensen-Shannon, in nats) between what the model would say there with all units and
-    with some of them. It has no sign: a unit counts whether it speaks for the token, against it, or only about others
-    in its place. A server that gives no log-probabilities still shows the "agreement": whether it writes a word again,
-    greedily.
-
-    `template` replaces the chat template, `tools` are passed to it. `seed` makes drawn tokens repeatable, `on_token`
-    receives the text while the model writes it, and at most `batch_size` texts are run together. With `hops` (a number,
-    or "all"), scores are followed through the earlier tokens of the reply: see `Answer.through`.
-
-    The scores propose sources, and `check` tests them: the same reply is scored again without each source, and without
-    all documents, from which every sentence is made. Without it, sentences say "not checked"; `Answer.check` does it
-    later.
-
     After `cancel`, the `partial` of the error is what was finished: the text that the model had written, as a str, or
     else the answer (or the dict of answers). Its first `explained` tokens have scores, the others zeros. Methods that
     hide explain all tokens together, or none.
+
+    Args:
+        subject: What `nbsal.load` returns, or what it takes.
+        asked: A list of messages for the model's chat template, or a prompt that the model reads as it is; the first
+            prompt that skips a model's template gives a warning.
+        reply: A text or token ids. By default the model writes the reply.
+        documents: Texts, dicts with "title" and "text", or a dict of texts by title. They replace `{documents}` in the
+            last message, else the template places them, else they stand before the question.
+        method: A name that `nbsal methods` lists, an instance, or several, which share the reply and what they run. By
+            default the first of a short list that can explain the model. How units are hidden is a setting of the
+            method: `nbsal.Occlusion(way="text")` writes the prompt anew without them.
+        unit: What methods hide and what `sources()` speaks of: "token", "word", "sentence", "paragraph", "document",
+            "message", or (start, end) characters of the last message.
+        number: What is explained of a token: its "logprob", "logit" or "logit-prob" (the logarithm of its odds). By
+            default "logprob" for methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that
+            hide also explain the "divergence" (Jensen-Shannon, in nats) between what the model would say there with all
+            units and with some of them. It has no sign: a unit counts whether it speaks for the token, against it, or
+            only about others in its place. A server that gives no log-probabilities still shows the "agreement":
+            whether it writes a word again, greedily.
+        template: A chat template in place of the model's own.
+        tools: Tools that are passed to the chat template.
+        seed: Makes drawn tokens repeatable.
+        batch_size: How many texts are run together at most.
+        hops: How often scores are followed through the earlier tokens of the reply, a number or "all": see
+            `Answer.through`.
+        check: Whether to test the scores: the same reply is scored again without each source, and without all
+            documents, from which every sentence is made. Without it sentences say "not checked", and `Answer.check`
+            does it later.
+        progress: Whether to show a progress bar, or a function that is called with what is done, and of how much.
+        cancel: An event that stops the call.
+        on_token: Receives the text while the model writes it.
+        **generate: Settings of `model.generate`, such as `max_new_tokens=128` and `do_sample=False` (the defaults), and
+            what the chat template reads, such as `enable_thinking=False`.
 
     >>> import nbsal
     >>> notes, documents = nbsal.load("demo/notes"), ["Mara lives in Oslo now.", "Boris lives in Rouen."]

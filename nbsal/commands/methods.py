@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _brief() -> Iterator[str]:
     """A line for each method, by family, below those to start with."""
-    from nbsal.methods import catalogue, labels
+    from nbsal.methods import catalogue, labels, plugins
     from nbsal.methods.default import FOR_DECISIONS, FOR_REPLIES
 
     defaults = {FOR_DECISIONS[0]: " (the default for decisions)", FOR_REPLIES[0]: " (the default for replies)"}
@@ -55,7 +55,8 @@ def _brief() -> Iterator[str]:
     families: dict[str, list[str]] = {}
     for name, method in catalogue.every_method().items():
         family = REFERENCE if "@" in name else method.family
-        families.setdefault(family, []).append(f"  {name:34} {labels.describe(method).summary}")
+        package = f" (from {origin})" if (origin := plugins.origin(name)) else ""
+        families.setdefault(family, []).append(f"  {name:34} {labels.describe(method).summary}{package}")
     for family in sorted(families, key=lambda family: family == REFERENCE):
         yield from ("", family, *families[family])
     yield from ("", GUIDE, MORE)

@@ -46,12 +46,19 @@ EVERY = "all"  # the target that stands for each label
 
 @checked
 class Explainer:
-    """Explains the decisions of one model with one method.
+    """Explains the decisions of one model with one method: call it with a text, or with a pair of texts.
 
-    `method` is a catalogue name with its settings, or an instance; the default is decoded-gradcam, or what else can
-    explain the model: gradxact if it has no LM head, occlusion if it is a function. `long` says how to handle texts
-    beyond the model's length: "truncate" cuts them off, "window" averages over overlapping windows. The provenance
-    records which.
+    A call returns a `Saliency`. Its `statement()` says what was found, `top()` and `by_word()` are tables of scores,
+    `plot()` is a picture, `to_html("page.html")` writes a page, and `save` keeps it. With `check=True`, the words that
+    scores name are also hidden. Many texts at once: `map`; all layers: `every_layer`.
+
+    Args:
+        subject: What `nbsal.load` returns, or what it takes: "demo/reviews", a folder, a model.
+        method: A name that `nbsal methods` lists, or an instance such as `nbsal.Occlusion(way="mask")`. By default the
+            first of a short list that can explain the model; the attribute `method` tells which.
+        long: What to do with texts beyond the model's length: "truncate" cuts them off, "window" averages over
+            overlapping windows. The provenance records which.
+        **options: Settings of a method that is passed by name, such as `layer=4`.
 
     >>> import nbsal
     >>> explain = Explainer(nbsal.load("demo/reviews"), "decoded-gradcam", layer=4)

@@ -43,29 +43,34 @@ def load(
 ) -> Subject:
     """Load a model and its tokenizer as a subject, which explainers take.
 
-    `model` is one of:
-    - the name of an embedded model ("demo/reviews", "demo/reviews-small", "demo/news", "demo/nli", "demo/answers",
-      "demo/notes", or "planted/word" and the others of `nbsal.samples.planted`);
-    - the folder of a saved checkpoint, of an adapter or of sentence-transformers, as a string or a `Path`;
-    - an id on the Hugging Face hub, such as "textattack/roberta-base-SST-2";
-    - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
-    - a model of peft, sentence-transformers or setfit, or a pipeline of transformers;
-    - a function from a list of texts to a row of probabilities for each, or to `{"label": ..., "score": ...}` of all
-      labels; or an object that predicts, of scikit-learn, Keras or spaCy. Methods that hide words explain them;
-    - an `nbsal.Endpoint`: a language model behind a server, whose replies `nbsal.answer` explains.
-
     Encoder-decoders that write replies, such as T5 and Marian, are explained by `nbsal.answer` alone.
 
-    `tokenizer` is a transformers tokenizer, a folder or a hub id; the default is the tokenizer saved with the model
-    or, if there is none, with the model that it was fine-tuned from.
-    `lm` is the pretrained checkpoint (hub id, folder or model) whose LM head decodes hidden layers; "tied" decodes with
-    the model's own input embeddings. Models with an LM head of their own need none. `labels` are names for the classes,
-    as a list or a dict from class number to name. `device` and `dtype` say where and in which precision ("float32",
-    "float64", "bfloat16", "float16") to load weights; a model in memory is never moved or converted. `transformer` is
-    the path of the transformer that reads the text, in a module that holds several; `read` is a function of the module
-    and its inputs (a dict) that returns logits, where calling the module does not. `similar_to` is the text whose
-    similarity to others an embedding model explains. `pooling` says how the states of a model without a head become an
-    embedding: "mean" (the default) of all positions, or the "first" or "last" one.
+    Args:
+        model: One of
+
+            - the name of an embedded model ("demo/reviews", "demo/reviews-small", "demo/news", "demo/nli",
+              "demo/answers", "demo/notes", or "planted/word" and the others of `nbsal.samples.planted`);
+            - the folder of a saved checkpoint, of an adapter or of sentence-transformers, as a string or a `Path`;
+            - an id on the Hugging Face hub, such as "textattack/roberta-base-SST-2";
+            - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
+            - a model of peft, sentence-transformers or setfit, or a pipeline of transformers;
+            - a function from a list of texts to a row of probabilities for each, or to `{"label": ..., "score": ...}`
+              of all labels; or an object that predicts, of scikit-learn, Keras or spaCy. Methods that hide words
+              explain them;
+            - an `nbsal.Endpoint`: a language model behind a server, whose replies `nbsal.answer` explains.
+        tokenizer: A transformers tokenizer, a folder or a hub id. By default the one saved with the model or, if there
+            is none, with the model that it was fine-tuned from.
+        lm: The pretrained checkpoint (hub id, folder or model) whose LM head decodes hidden layers; "tied" decodes with
+            the model's own input embeddings. Models with an LM head of their own need none.
+        labels: Names for the classes, as a list or a dict from class number to name.
+        device: Where to load weights. A model in memory is never moved.
+        dtype: The precision to load weights in: "float32", "float64", "bfloat16" or "float16". A model in memory is
+            never converted.
+        transformer: The path of the transformer that reads the text, in a module that holds several.
+        read: A function of the module and its inputs (a dict) that returns logits, where calling the module does not.
+        similar_to: The text whose similarity to others an embedding model explains.
+        pooling: How the states of a model without a head become an embedding: "mean" (the default) of all positions, or
+            the "first" or "last" one.
 
     >>> import nbsal
     >>> nbsal.load("demo/news").labels
