@@ -70,12 +70,8 @@ class Prompt:
 
         Those that the user wrote stay.
         """
-        gone = np.zeros(len(self.text) + 1, dtype=int)
-        for (start, end), special, owner in zip(self.spans, self.special, self.owners, strict=True):
-            gone[start:end] |= special and owner < 0
-        before = [0, *gone.cumsum().tolist()]  # how many characters are gone, up to each
-        text = "".join(character for character, left_out in zip(self.text, gone, strict=False) if not left_out)
-        return text, tuple((start - before[start], end - before[end]) for start, end in self.spans)
+        template = [special and owner < 0 for special, owner in zip(self.special, self.owners, strict=True)]
+        return without_tokens(self.text, self.spans, template)
 
     def units(self, level: Any) -> list[Unit]:
         """The parts of the sources at a level; together they hold every token of a source, each once."""
@@ -211,6 +207,20 @@ class TokenStatistics:
     entropy: NDArray[np.float64]  # nats
     rivals: tuple[tuple[tuple[str, float], ...], ...]  # other tokens with their probabilities
     drawn: NDArray[np.float64] | None = None  # the probability after the settings of `generate`
+
+
+def without_tokens(text: str, spans: Sequence[Span], left_out: Sequence[bool]) -> tuple[str, tuple[Span, ...]]:
+    """A text without the characters of some tokens, and the place of every token in what is left.
+
+    >>> without_tokens("<s>Hi", [(0, 3), (3, 5)], [True, False])
+    ('Hi', ((0, 0), (0, 2)))
+    """
+    gone = np.zeros(len(text), dtype=int)
+    for (start, end), out in zip(spans, left_out, strict=True):
+        gone[start:end] |= out
+    before = [0, *gone.cumsum().tolist()]  # how many characters are gone before each
+    rest = "".join(character for character, out in zip(text, gone, strict=True) if not out)
+    return rest, tuple((start - before[start], end - before[end]) for start, end in spans)
 
 
 def _split_units(name: str, text: str, source: int, splits: Sequence[Span], starts: Mapping[int, int]) -> list[Unit]:
