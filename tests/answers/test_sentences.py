@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 
 import nbsal
+from nbsal.answers.prompt.sources import Source
 from nbsal.answers.scoring.hiding import Hiding
 from nbsal.answers.words import reply_facts
-from nbsal.answers.words.sentences import headline, log_text
+from nbsal.answers.words.evidence import Evidence
+from nbsal.answers.words.sentences import headline, log_text, statement
 from nbsal.render.headline import plain
 from nbsal.samples.notes import prompt
 from nbsal.widgets import Answers
 from nbsal.widgets.page.html_export import state
 from tests.answers import planted
 from tests.answers.writers import cancelled
+from tests.cases import cases
 
 ASKED = [{"role": "user", "content": "Where does Mara live?"}]
 CITIES = ["Mara lives in Oslo.", "Boris lives in Rouen."]
@@ -150,14 +153,33 @@ def test_what_a_reply_needs_of_its_sources_together_is_said():
     assert not replace(facts, nothing=-0.2).together and not replace(facts, candidates=candidates[:1]).together
 
 
+@cases("without, scores, state", [
+    ((-9.0, -0.1), (0.8, 0.2), "supported"),
+    ((-9.0, -0.1), (0.2, 0.8), "contradicted"),
+    ((-0.1, -0.1), (0.0, 0.0), "weak"),
+])  # fmt: skip
+def test_a_statement_says_whether_hiding_supports_the_scores(without, scores, state):
+    names = reply_facts.source_names([Source("document", "Oslo."), Source("document", "Rouen.")])
+    candidates = tuple(
+        reply_facts.SourceCandidate(name, True, *pair) for name, *pair in zip(names, scores, without, strict=True)
+    )
+    facts = reply_facts.PartFacts("Oslo", "", "GAE", (*scores, 0.0), candidates, -0.1, min(without))
+    assert statement(facts).state == state and statement(replace(facts, before=None)).state == "unchecked"
+
+
+def test_the_last_word_of_a_prompt_is_no_question():
+    """The last sentence of a prompt without documents counts as the question, which words open less often."""
+    left, none = np.array([[-9.0], [-0.1], [-9.0]]), np.array([-9.0])
+    evidence = Evidence(((0, None), (0, 0), (0, 1)), (), np.array([-0.1]), none, left, (("",),) * 3, "removed")
+    assert evidence.falls == 0 and replace(evidence, level="word").falls == pytest.approx(8.9)
+
+
 def test_a_statement_is_the_headline_with_the_values_behind_it(notes):
     settings = {"documents": CITIES, "method": "gradxact", "progress": False}
     answer = nbsal.answer(notes, ASKED, **settings)
-    statement, without = answer.statement(), logs_without(notes, answer, "Oslo")[1]
-    agrees = statement.text().endswith("The scores agree.")
-    assert statement.text() == answer.picture().sentence
-    assert statement.state == ("supported" if agrees else "contradicted")
-    values = {label.removeprefix("without "): (text, share) for label, text, share in statement.effects}
+    said, without = answer.statement(), logs_without(notes, answer, "Oslo")[1]
+    assert said.text() == answer.picture().sentence
+    values = {label.removeprefix("without "): (text, share) for label, text, share in said.effects}
     assert {name: text for name, (text, _) in values.items()} == {
         name: log_text(left) for name, left in without.items()
     }
