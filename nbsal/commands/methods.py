@@ -8,12 +8,12 @@ from nbsal.support.errors import UnknownName
 
 # The methods to try first, and what for.
 START = {
-    "attn-lrp": "why a transformer decided so: signed, about two passes",
+    "attn-lrp": "why a transformer decided or replied so: signed, about two passes",
     "integrated": "the same where an operation has no relevance rule: gradients are enough",
     "occlusion": "models that only answer, such as functions and services: hides word after word",
     "decoded-gradcam": "which words a hidden layer holds (the view Layers shows all layers)",
-    "gae": "why a language model replied so, by attention and its gradient",
-    "ifr": "the same without a target: what attention carries to each token of the reply",
+    "gae": "why a model replied so, by attention and its gradient",
+    "ifr": "the same without a target: what attention carries to each token of a reply",
 }
 REFERENCE = "reference variants, as their authors' programs run"
 GUIDE = 'Which of them works is measured: read "Which method, and does it work?" in the documentation.'
@@ -46,12 +46,13 @@ def run(options: argparse.Namespace) -> int:
 def _brief() -> Iterator[str]:
     """A line for each method, by family, below those to start with."""
     from nbsal.methods import catalogue, labels, plugins
-    from nbsal.methods.default import FOR_DECISIONS, FOR_REPLIES
+    from nbsal.methods.default import FOR_DECISIONS, FOR_DOCUMENTS, FOR_LAYERS, FOR_REPLIES
 
-    defaults = {FOR_DECISIONS[0]: " (the default for decisions)", FOR_REPLIES[0]: " (the default for replies)"}
+    lists = {"decisions": FOR_DECISIONS, "replies": FOR_REPLIES, "documents": FOR_DOCUMENTS, "a layer": FOR_LAYERS}
     yield "start here"
     for name, purpose in START.items():
-        yield f"  {name:34} {purpose}{defaults.get(name, '')}"
+        uses = " and ".join(use for use, names in lists.items() if names[0] == name)
+        yield f"  {name:34} {purpose}{f' (default for {uses})' if uses else ''}"
     families: dict[str, list[str]] = {}
     for name, method in catalogue.every_method().items():
         family = REFERENCE if "@" in name else method.family

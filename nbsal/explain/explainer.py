@@ -18,7 +18,7 @@ from nbsal.explain.windows import target_jobs
 from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
-from nbsal.methods.default import default_method
+from nbsal.methods.default import FOR_DECISIONS, FOR_LAYERS, default_method
 from nbsal.model import limits
 from nbsal.model.loading.kinds import reads_single_texts
 from nbsal.model.loading.load import as_subject
@@ -54,8 +54,10 @@ class Explainer:
 
     Args:
         subject: What `nbsal.load` returns, or what it takes: "demo/reviews", a folder, a model.
-        method: A name that `nbsal methods` lists, or an instance such as `nbsal.Occlusion(way="mask")`. By default the
-            first of a short list that can explain the model; the attribute `method` tells which.
+        method: A name that `nbsal methods` lists, or an instance such as `nbsal.Occlusion(way="mask")`. The default is
+            attn-lrp, or integrated for a model with operations that attn-lrp has no rule for, or occlusion for a
+            function or a regression. `layer` alone stands for decoded-gradcam at that layer, or gradcam for a model
+            without an LM head.
         long: What to do with texts beyond the model's length: "truncate" cuts them off, "window" averages over
             overlapping windows. The provenance records which.
         **options: Settings of a method that is passed by name, such as `layer=4`.
@@ -70,7 +72,10 @@ class Explainer:
         self, subject: Any, method: str | Method | None = None, *, long: str = "truncate", **options: Any
     ) -> None:
         subject = as_subject(subject)
-        method = catalogue.as_method(default_method(subject) if method is None else method, **options)
+        self.is_default = method is None  # whether no method was named
+        if method is None:
+            method = default_method(subject, FOR_LAYERS if "layer" in options else FOR_DECISIONS)
+        method = catalogue.as_method(method, **options)
         if long not in LONG:
             raise UnknownName("long", long, LONG)
         limits.check_method(subject, method.name, method.family, method.needs)
@@ -82,6 +87,13 @@ class Explainer:
     def method_subject(self) -> Subject:
         """The subject that the method runs: the same one, a float64 copy, or a published variant."""
         return self.method.subject_for(self.subject)
+
+    @property
+    def for_layers(self) -> "Explainer":
+        """This explainer if its method reads one layer, else one by the default method for layers."""
+        if isinstance(self.method, LayerMethod | Decoded):
+            return self
+        return Explainer(self.subject, default_method(self.subject, FOR_LAYERS), long=self.long)
 
     @overload
     def __call__(self, text: Text, target: Literal["all"], check: bool | int = False) -> dict[str, Saliency]: ...
@@ -181,6 +193,8 @@ class Explainer:
     def every_layer(self, text: Text, target: Any = None) -> LayerSaliency:
         """Explain one text at every layer, from one forward and one backward pass.
 
+        Without a named method, decoded-gradcam does, or gradcam for a model without an LM head.
+
         >>> import nbsal
         >>> Explainer(nbsal.load("demo/reviews"), "gradcam").every_layer("A joy.").scores.shape
         (7, 5)
@@ -193,6 +207,8 @@ class Explainer:
 
     def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency:
         """Explain one encoded text at every layer."""
+        if self.is_default and self.for_layers is not self:
+            return self.for_layers.encoded_layers(encoded, target)
         method = self.method
         if not isinstance(method, LayerMethod | Decoded):
             message = f"{method.name} does not read a hidden layer. Choose a layer method such as gradcam."
