@@ -10,6 +10,7 @@ from nbsal.evaluation.audit.result import Audit as FinishedAudit
 from nbsal.explain.lazy import Explainer
 from nbsal.render import html, text_lines
 from nbsal.render.headline import plain
+from nbsal.render.names import word_name
 from nbsal.render.text_lines import Bars, ScoredText
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import pandas
@@ -198,7 +199,7 @@ def _bars(audit: FinishedAudit) -> list[Bars]:
     most = max((int(frame[name].max()) for name in names if len(frame)), default=1)
     rows = []
     for row in frame.to_dict("records"):
-        rows.append((row["word"], row[names[0]] / most, f"{names[0]} {row[names[0]]}"))
+        rows.append((word_name(row["word"]), row[names[0]] / most, f"{names[0]} {row[names[0]]}"))
         if judged:
             rows.append(("", -row["breaks"] / most, f"breaks {row['breaks']}"))
     title = "Decisions that hiding a word corrects (right) or breaks (left)" if judged else "Decisions that change"

@@ -48,8 +48,8 @@ def _check(audit: Any) -> None:
     fits &= all(0 <= confidence <= 1 + ROUNDING for confidence in audit.confidences)
     fits &= audit.considered >= len(audit.effects)
     for effect in audit.effects:
-        parts = (effect.texts, effect.scores, effect.pulls, effect.without, effect.random)
-        fits &= len(set(map(len, parts))) == 1 and bool(np.isfinite([*effect.pulls, *effect.scores]).all())
+        sizes = {len(effect.texts), len(effect.scores), len(effect.pulls), len(effect.without), len(effect.random)}
+        fits &= len(sizes) == 1 and bool(np.isfinite([*effect.pulls, *effect.scores]).all())
     for text, spans, scores in zip(audit.texts, audit.spans, audit.scores, strict=True):
         parts = (text,) if isinstance(text, str) else text
         fits &= len(spans) == len(scores) and bool(np.isfinite(scores).all())

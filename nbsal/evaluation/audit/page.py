@@ -59,7 +59,7 @@ def slices_html(audit: Any, title: str = "Slices", count: int = SLICES) -> str:
     beyond_chance = set(audit.beyond_chance[1].index)
     rows = [
         [row.slice, row.value, row.texts, f"{percent(row.rate)} ({percent(row.low)} to {percent(row.high)})",
-         percent(row.rest), row.toward, _p(row.p_holm, "beyond chance" * (row.Index in beyond_chance))]
+         percent(row.rest), row.toward, _p(row.p_holm, "beyond chance" if row.Index in beyond_chance else "")]
         for row in audit.slices.head(count).itertuples()
     ]  # fmt: skip
     head = ["Slice", "", "Texts", "Errors (95 %)", "Elsewhere", "Too often", "p (Holm)"]

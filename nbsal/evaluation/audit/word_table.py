@@ -16,10 +16,10 @@ COLUMNS = ["word", "speaks_for", "texts", "named", "score", *BOTH, "flips_random
 BOTH_WAYS = 1 / 3  # share of the decisions that change, from which those that change the other way count
 TESTS = 2  # of each word
 KINDS = {  # "" is not beyond chance
-    "misleads": "misleads the model",
-    "inverts": "inverts decisions",
-    "pulls": "pulls the model",
-    "turns": "turns decisions, for and against",
+    "misleads": "misleads the model beyond chance",
+    "inverts": "inverts decisions beyond chance",
+    "pulls": "pulls the model beyond chance",
+    "turns": "turns decisions for and against beyond chance",
     "": "",
 }
 
