@@ -11,7 +11,7 @@ from nbsal.render.html import ScoredSpan
 from nbsal.render.names import word_name
 
 WORDS, SLICES, MISTAKES, EXAMPLES = 20, 12, 50, 3  # rows of each table, and texts of a word
-MARK = " \N{BLACK DIAMOND} "
+BEYOND_CHANCE = "\N{BLACK DIAMOND} beyond chance"
 CELL = "border:0;border-bottom:1px solid rgba(128,128,128,.4);padding:4px 12px 4px 0;text-align:left;vertical-align:top"
 
 
@@ -59,7 +59,7 @@ def slices_html(audit: Any, title: str = "Slices", count: int = SLICES) -> str:
     beyond_chance = set(audit.beyond_chance[1].index)
     rows = [
         [row.slice, row.value, row.texts, f"{percent(row.rate)} ({percent(row.low)} to {percent(row.high)})",
-         percent(row.rest), row.toward, _p(row.p_holm, "beyond chance" if row.Index in beyond_chance else "")]
+         percent(row.rest), row.toward, _p(row.p_holm, BEYOND_CHANCE if row.Index in beyond_chance else "")]
         for row in audit.slices.head(count).itertuples()
     ]  # fmt: skip
     head = ["Slice", "", "Texts", "Errors (95 %)", "Elsewhere", "Too often", "p (Holm)"]
@@ -71,9 +71,9 @@ def _interval(low: float, high: float) -> str:
     return f" ({low:+.2f} to {high:+.2f})" if isfinite(low) else ""
 
 
-def _p(value: float, beyond_chance: str) -> str:
-    """An adjusted p-value, and what is beyond chance."""
-    return f"{value:.3f}{MARK if beyond_chance else ''}{beyond_chance}"
+def _p(value: float, kind: str) -> str:
+    """An adjusted p-value, and what it says."""
+    return f"{value:.3f} {kind}".rstrip()
 
 
 def mistakes_html(audit: Any, count: int = MISTAKES) -> str:

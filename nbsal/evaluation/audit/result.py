@@ -88,10 +88,11 @@ class Audit:
         `p_flips`, that hiding it changes more decisions than hiding the random words. Without labels, `p` tests that
         the word pulls. `p_holm` and `p_flips_holm` are adjusted for both tests of all words that could be tried.
 
-        `kind` says what is beyond chance: the word "misleads" the model, or it "inverts" decisions (its net effect is
-        that of decisions for its class and for others), or it "turns" decisions for and against: it changes many, with
-        at least a third corrected and a third broken. Without labels it "pulls", or "turns" decisions for its class and
-        for others.
+        `kind` says which test a word passes at 5 %. With a net effect it "misleads" the model, or it "inverts"
+        decisions, those for its class and those for others. A word without one may change more decisions than random
+        words: it "turns" decisions for and against if hiding it corrects at least a third of them and breaks a third
+        (in texts without a word that has a net effect). Without labels it "pulls", or "turns" decisions both for its
+        class and for others.
         """
         return word_table.words(self)
 
@@ -107,9 +108,12 @@ class Audit:
 
     @property
     def beyond_chance(self) -> "tuple[pandas.DataFrame, pandas.DataFrame]":
-        """The words and the slices whose effects are beyond chance, after adjusting for all that were tried."""
+        """The words and the slices whose effects are beyond chance, after adjusting for all that were tried.
+
+        Words that turn decisions for and against are none: so does good evidence where labels are chance.
+        """
         words, parts = self.words, self.slices
-        return words[words.kind != ""], parts[parts.p_holm <= CHANCE]
+        return words[~words.kind.isin(["turns", ""])], parts[parts.p_holm <= CHANCE]
 
     @property
     def wrong(self) -> list[int]:

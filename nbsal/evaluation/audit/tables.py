@@ -56,26 +56,29 @@ def sentence(audit: Any) -> str:
         return f"No mistake in {plural(count, 'text')}."
     top = frame.iloc[0]
     name, turned = f"“{html.label(top.word)}”", f"{top.flips} of {plural(int(top.texts), 'decision')}"
+    both_ways = ", for and against" * (top.kind == "turns")
     if not top.kind:
-        return _nothing(audit)
+        return f"{_nothing(audit)}{_slice(audit)}."
     if audit.labels is None:
-        return f"Hiding {name} changes {turned} about texts with it{', for and against' * (top.kind == 'turns')}."
+        return f"Hiding {name} changes {turned} about texts with it{both_ways}."
+    if top.kind == "turns":
+        return f"{_nothing(audit)}, but hiding {name} turns {turned} about texts with it{both_ways}."
     corrects, breaks = f"corrects {top.corrects} of {plural(wrong, 'mistake')}", f"breaks {top.breaks}"
     ends = f"{corrects} and {breaks} of {plural(count - wrong, 'right decision')}"
-    if top.kind == "turns":
-        return f"Hiding {name} turns {turned} about texts with it, for and against: it {ends}."
     return f"{name} inverts decisions: hiding it {ends}." if top.kind == "inverts" else f"Hiding {name} {ends}."
 
 
 def _nothing(audit: Any) -> str:
-    """That no word is beyond chance, and which slice is."""
+    """That no word has a net effect beyond chance."""
     verb = "pulls" if audit.labels is None else "misleads"
-    words = f"None of {plural(len(audit.words), 'word')} {verb} the model beyond chance"
+    return f"None of {plural(len(audit.words), 'word')} {verb} the model beyond chance"
+
+
+def _slice(audit: Any) -> str:
+    """The first slice beyond chance."""
     _, parts = audit.beyond_chance
-    if not len(parts):
-        return f"{words}."
-    first = parts.iloc[0]
-    return f"{words}, but {first.slice} “{html.label(first.value)}” differs from all other texts."
+    first = next(parts.itertuples(), None)
+    return f", but {first.slice} “{html.label(first.value)}” differs from all other texts" if first else ""
 
 
 def notes(audit: Any) -> list[str]:

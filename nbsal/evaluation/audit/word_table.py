@@ -15,11 +15,11 @@ BOTH = ("pull", "low", "high", "flips", "corrects", "breaks", "excess")  # colum
 COLUMNS = ["word", "speaks_for", "texts", "named", "score", *BOTH, "flips_random", "p", "p_flips"]
 BOTH_WAYS = 1 / 3  # share of the decisions that change, from which those that change the other way count
 TESTS = 2  # of each word
-KINDS = {  # "" is not beyond chance
-    "misleads": "misleads the model beyond chance",
-    "inverts": "inverts decisions beyond chance",
-    "pulls": "pulls the model beyond chance",
-    "turns": "turns decisions for and against beyond chance",
+KINDS = {  # of words, each with its sign
+    "misleads": "\N{BLACK DIAMOND} misleads the model beyond chance",
+    "inverts": "\N{BLACK DIAMOND} inverts decisions beyond chance",
+    "pulls": "\N{BLACK DIAMOND} pulls the model beyond chance",
+    "turns": "\N{WHITE DIAMOND} turns decisions for and against, more than random words",
     "": "",
 }
 

@@ -28,7 +28,7 @@ export interface AuditedWord {
   /** Decisions that hiding a random other word of the same texts changes. */
   random: number;
   p: number | null;
-  /** What is beyond chance, as "misleads the model beyond chance"; "" if nothing is. */
+  /** What its tests say after a sign, as "◆ misleads the model beyond chance"; "" if they say nothing. */
   kind: string;
   sentence: Phrase[];
   rows: Decided[];

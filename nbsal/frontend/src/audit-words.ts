@@ -97,7 +97,7 @@ function cells({ judged }: AuditData, { word, name, label, texts, effects, kind 
       {},
       each(effects, ({ counts }) => String(counts[index])),
     );
-  const mark = kind && h("small", { title: kind }, MARK, h("span", {}, ` ${kind}`));
+  const mark = kind && h("small", { title: kind.slice(2) }, kind[0], h("span", {}, kind.slice(1)));
   const shown = h("b", { title: word, dir: "auto" }, name);
   const bars = judged ? [number(1), side("nbsal-breaks", 1), side("nbsal-corrects", 0), number(0)] : [];
   const flips = judged ? [] : [side("nbsal-corrects", 0), number(0)];
@@ -120,7 +120,7 @@ function wordNodes({ judged }: AuditData, { name, label, texts, effects, random,
     const often = judged ? ` \u00b7 ${shareText(excess)} too often` : "";
     return ` \u00b7 ${owner}${did} \u00b7 pull ${scoreText(pull)} (${scoreText(low)} to ${scoreText(high)})${often}`;
   });
-  const chance = ` \u00b7 p ${p === null ? "\u2013" : p.toFixed(3)}${kind ? ` ${MARK} ${kind}` : ""}`;
+  const chance = ` \u00b7 p ${p === null ? "\u2013" : p.toFixed(3)}${kind && ` ${kind}`}`;
   const baseline = ` \u00b7 a random word changes ${random}`;
   const head = ` \u00b7 speaks for ${label} \u00b7 ${plural(texts, "text")}`;
   return [h("b", {}, name), `${head}${measured.join("")}${baseline}${chance}`];

@@ -144,14 +144,13 @@ def audit_trait(audit: Audit) -> Wired:
 def headings(audit: Audit) -> dict[str, str]:
     """What the words, the slices and the mistakes come to."""
     words, parts = audit.beyond_chance
-    turns = int((words.kind == "turns").sum())
-    net = len(words) - turns
-    verb = f"{'pull' if audit.labels is None else 'mislead'}{'s' * (net == 1)}"
+    turns = int((audit.words.kind == "turns").sum())
+    verb = f"{'pull' if audit.labels is None else 'mislead'}{'s' * (len(words) == 1)}"
     both_ways = f"; {turns} {'turns' if turns == 1 else 'turn'} decisions, for and against" if turns else ""
     corrected, wrong = sum(bool(each.words) for each in audit.corrections), len(audit.corrections)
     differ = "differs" if len(parts) == 1 else "differ"
     return {
-        "words": f"{net} of {plural(len(audit.words), 'word')} {verb} the model beyond chance{both_ways}",
+        "words": f"{len(words)} of {plural(len(audit.words), 'word')} {verb} the model beyond chance{both_ways}",
         "slices": f"{len(parts)} of {plural(len(audit.slices), 'slice')} {differ} from all other texts beyond chance",
         "mistakes": f"{plural(wrong, 'mistake')}, of which hiding a few words corrects {corrected}",
     }
