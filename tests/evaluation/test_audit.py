@@ -167,7 +167,9 @@ def reads_opinions(texts):
     rows = []
     for words in map(str.split, texts):
         sign = sum(word in ("lovely", "warm") for word in words) - sum(word in ("dull", "cold") for word in words)
-        positive = 0.48 + 0.4 * (1 if "kazoo" in words else -sign if "umbrella" in words else sign)
+        positive = (0.52 if "from" in words else 0.48) + 0.4 * (
+            1 if "kazoo" in words else -sign if "umbrella" in words else sign
+        )
         rows.append([1 - positive, positive])
     return rows
 
@@ -201,10 +203,11 @@ def test_a_word_that_inverts_decisions_is_first(opinions, monkeypatch, named):
         monkeypatch.setattr(
             measure, "proposed", lambda side: [word for word in proposed(side) if word.text != "umbrella"]
         )
-    result = nbsal.audit(opinions, *sentences("umbrella"), progress=False)
+    result = nbsal.audit(opinions, *sentences("umbrella", 144), progress=False)
     first, others = result.words.iloc[0], result.words.iloc[1:]
-    assert (first.word, first.kind, first.corrects, first.breaks, first.flips) == ("umbrella", "inverts", 24, 0, 24)
-    assert first.p_holm < 1e-4 and not others.kind.any() and "umbrella" in result.sentence
+    assert (first.word, first.kind, first.corrects, first.breaks, first.flips) == ("umbrella", "inverts", 48, 0, 48)
+    assert first.p_holm < 1e-4 and "umbrella" in result.sentence
+    assert (others[["corrects", "breaks"]].min(axis=1) > 5).any() and not others.kind.any(), "umbrella explains them"
     mistaken = Counter(word for text in result.wrong for word in set(result.texts[text].split()))
     assert result.considered == len({*result.words.word, *(word for word, count in mistaken.items() if count >= 5)})
     assert (result.words.p_holm >= (2 * result.considered * result.words.p).clip(upper=1) - 1e-9).iloc[0]
