@@ -58,9 +58,11 @@ def without_quotes(text):
 
 def test_words_and_texts_are_those_of_the_audit(view, audit):
     sent = view._audit
+    labels = ["" if low <= 0 else name for name, low in zip(audit.words.speaks_for, audit.words.low, strict=True)]
     assert [(word["word"], word["label"], word["texts"]) for word in sent["words"]] == list(
-        zip(audit.words.word, audit.words.speaks_for, audit.words.texts, strict=True)
+        zip(audit.words.word, labels, audit.words.texts, strict=True)
     )
+    assert any(labels) and not all(labels), "the class is named only where the pull is not 0"
     assert [word["effects"][0]["counts"] for word in sent["words"]] == audit.words[
         ["corrects", "breaks"]
     ].values.tolist()

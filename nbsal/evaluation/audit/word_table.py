@@ -19,7 +19,7 @@ KINDS = {  # of words, each with its sign
     "misleads": "\N{BLACK DIAMOND} misleads the model beyond chance",
     "inverts": "\N{BLACK DIAMOND} inverts decisions beyond chance",
     "pulls": "\N{BLACK DIAMOND} pulls the model beyond chance",
-    "turns": "\N{WHITE DIAMOND} turns decisions for and against, more than random words",
+    "turns": "\N{WHITE DIAMOND} turns decisions for and against",
     "": "",
 }
 
@@ -44,8 +44,10 @@ def words(audit: Any) -> "pandas.DataFrame":
 
 
 def speaks_for(row: Any) -> str:
-    """The class that a word speaks for, as tables show it: one that inverts decisions speaks for any."""
-    return "either class" if row["kind"] == "inverts" else str(row["speaks_for"])
+    """The class that a word speaks for, as tables show it; "" if its pull may be 0."""
+    if row["kind"] == "inverts":
+        return "either class"
+    return "" if row["low"] <= 0 else str(row["speaks_for"])
 
 
 def adjusted_p(row: Any) -> float:

@@ -20,7 +20,7 @@ export interface AuditedWord {
   word: string;
   /** The word as the table shows it: punctuation has a name. */
   name: string;
-  /** The class it speaks for, or "either class". */
+  /** The class it speaks for, or "either class"; "" if that is not clear. */
   label: string;
   texts: number;
   /** Of each model. */

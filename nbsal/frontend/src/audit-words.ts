@@ -122,6 +122,6 @@ function wordNodes({ judged }: AuditData, { name, label, texts, effects, random,
   });
   const chance = ` \u00b7 p ${p === null ? "\u2013" : p.toFixed(3)}${kind && ` ${kind}`}`;
   const baseline = ` \u00b7 a random word changes ${random}`;
-  const head = ` \u00b7 speaks for ${label} \u00b7 ${plural(texts, "text")}`;
+  const head = `${label && ` \u00b7 speaks for ${label}`} \u00b7 ${plural(texts, "text")}`;
   return [h("b", {}, name), `${head}${measured.join("")}${baseline}${chance}`];
 }
