@@ -166,7 +166,7 @@ def statuses_without_threads(results):
 
     start, threading.Thread.start = threading.Thread.start, no_threads
     try:
-        return {name: view.wait(30).status for name, view in views_of(results).items()} | asyncio.run(look())
+        return {name: view.wait(120).status for name, view in views_of(results).items()} | asyncio.run(look())
     finally:
         threading.Thread.start = start
 
