@@ -18,6 +18,8 @@ FAULTS = (
     *("other words", "huge", "redirect", "not http", "binary", "below", "half"),
 )
 
+RINGS = {}  # what the timer of a request does, by the client's end of the connection
+
 
 def logprob(text, before):
     return -(zlib.crc32(f"{before}|{text}".encode()) % 1000) / 100
@@ -35,17 +37,15 @@ def scored(prompt):
 class Timer:
     """The timer of a client's request, which rings when the server stalls: on a full machine others may be late too."""
 
-    running = {}  # what a ring does, by the client's end of the connection
-
     def __init__(self, seconds, ring, arguments):
         self.address = arguments[0].getsockname()
-        self.running[self.address] = partial(ring, *arguments)
+        RINGS[self.address] = partial(ring, *arguments)
 
     def start(self):
         pass
 
     def cancel(self):
-        self.running.pop(self.address, None)
+        RINGS.pop(self.address, None)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -134,7 +134,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def let_wait(self):
         """Let the client's time pass, unless a clock runs for it."""
-        if ring := Timer.running.get(self.connection.getpeername()):
+        if ring := RINGS.get(self.connection.getpeername()):
             ring()
 
     def send(self, content, status, headers=()):
