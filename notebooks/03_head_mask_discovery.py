@@ -150,20 +150,19 @@ explain(text)
 # ## Editing heads live
 #
 # `Heads` shows a grid of blocks by heads beside the text. In a running notebook every click switches a head on or
-# off, and Mask-LRP is computed again; here the same is done from Python. `kind` chooses the heads to start from,
-# `toggled` lists those that are switched, and `view.mask` is the resulting mask. Scores below are shares of the sum
-# over the text.
+# off, and Mask-LRP is computed again. The same is done from Python: `kind` chooses the heads to start from, `toggled`
+# lists those that are switched, and `mask` is the resulting mask. The view below starts from the heads that were
+# discovered, the second one has all others; scores are shares of the sum over the text.
 
 # %%
 view = nbsal.widgets.Heads(explain, text=text, study=study, kind="both").wait()
 view
 
 # %%
-before = mask_lrp.score_shares(view.result)
-view.kind = "none"  # start from no head, and
-view.toggled = np.argwhere(~mask.selected).tolist()  # switch on all heads that the study did not select
-after = mask_lrp.score_shares(view.wait().result)
-print(view.mask)
+others = nbsal.widgets.Heads(explain, text=text, study=study, kind="none")  # start from no head, and
+others.toggled = np.argwhere(~mask.selected).tolist()  # switch on all heads that the study did not select
+before, after = (mask_lrp.score_shares(heads.wait().result) for heads in (view, others))
+print(others.mask)
 shares = pandas.DataFrame({"discovered heads": before.scores, "all others": after.scores}, index=before.tokens)
 shares = shares.assign(change=after.scores - before.scores).iloc[list(before.row.content)]
 shares.round(3).T + 0.0  # without -0.000

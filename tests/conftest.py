@@ -80,6 +80,24 @@ def _values(item):
     return tuple(tuple(id(item.callspec.params[name]) for name in part) for part in names)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_machine_is_slow():
+    """On a full machine views show no preview, check what they say, and are displayed with their result, as on others.
+
+    Tests of what a slow machine does say so.
+    """
+    from nbsal.explain import checking
+    from nbsal.widgets import base
+    from nbsal.widgets.page import slow_methods
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slow_methods, "SLOW", 1000.0)
+        patch.setattr(slow_methods, "MANY", 10**6)
+        patch.setattr(checking, "QUICK", 1000.0)
+        patch.setattr(base, "DISPLAY_TIMEOUT", 120.0)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def modes():
     """A test that leaves a mode of PyTorch active slows all tests after it, and makes them hold memory."""

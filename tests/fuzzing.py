@@ -162,7 +162,7 @@ def discover_views(objects: dict[str, Any]) -> Calls:
         named = [p.name for p in inspect.signature(kind.__init__).parameters.values() if p.kind != p.VAR_KEYWORD][1:]
         for parameter in dict.fromkeys([*named, *traits]):
             yield f"widgets.{name}", partial(kind, **values), (parameter,)
-        view = kind(**values).wait(20)
+        view = kind(**values).wait(120)
         for trait in traits:
             yield f"{name} trait", partial(assign, view), (trait,)
 
@@ -173,11 +173,11 @@ def assign(view: View, **setting: Any) -> None:
     before = getattr(view, trait)
     try:
         setattr(view, trait, value)
-        view.wait(20)
+        view.wait(120)
     finally:
         setattr(view, trait, before)
         with contextlib.suppress(NbsalError):
-            view.wait(20)
+            view.wait(120)
 
 
 def bare_errors(calls: Calls, share: int = 1, seed: int = 0) -> tuple[int, list[str]]:
@@ -206,5 +206,5 @@ def consume(result: Any) -> None:
     if isinstance(result, Iterator):
         list(result)
     if isinstance(result, View):
-        result.wait(20)
+        result.wait(120)
         result.close()

@@ -44,7 +44,7 @@ def save_each_kind(folder):
     nbsal.heads.study(reviews, [parse], progress=False).save(folder / "study.json")
     reviews.mask.save(folder / "mask.json")
     documents = ["Mara lives in Oslo.", "Boris lives in Rouen."]
-    answer = nbsal.answer(notes, ASKED, documents=documents, progress=False)
+    answer = nbsal.answer(notes, ASKED, documents=documents, method="gae", progress=False)
     answer.through(2).save(folder / "answer.json")
     answer.of("Oslo").save(folder / "span.json")
     nbsal.corpus.explain(explain, TEXTS, folder / "corpus", progress=False)
@@ -166,7 +166,7 @@ def statuses_without_threads(results):
 
     start, threading.Thread.start = threading.Thread.start, no_threads
     try:
-        return {name: view.wait(30).status for name, view in views_of(results).items()} | asyncio.run(look())
+        return {name: view.wait(120).status for name, view in views_of(results).items()} | asyncio.run(look())
     finally:
         threading.Thread.start = start
 

@@ -186,7 +186,7 @@ def test_threads_that_share_a_model_do_not_interfere(load):
     start = threading.Barrier(len(explainers))
 
     def work(explain):
-        start.wait(10)
+        start.wait(120)
         return [explain(TEXTS[0]).scores for _ in range(4)]
 
     with ThreadPoolExecutor(len(explainers)) as pool:

@@ -7,7 +7,7 @@ import pytest
 
 import nbsal
 from nbsal.support.errors import ModelError
-from tests import axioms, kind_examples, kinds
+from tests import axioms, kind_examples, kinds, wrapped
 from tests.kind_examples import KINDS
 
 PAGE = kinds.read(kinds.PATH.read_text(encoding="utf-8"))
@@ -18,7 +18,7 @@ METHODS = {"gradients": "gradxact", "relevance": "attn-lrp"}
 @pytest.mark.parametrize("name", KINDS)
 def test_cells_show_what_happens_and_batches_equal_singles(name):
     if KINDS[name].library:
-        pytest.importorskip(KINDS[name].library, reason="needs the extra peers")
+        wrapped.peer(KINDS[name].library)
     assert name in PAGE, kinds.OUTDATED
     example = KINDS[name].build(Path(tempfile.mkdtemp(prefix="nbsal-kind-")))
     assert {family: kinds.cell(example, family) for family in kinds.FAMILIES} == PAGE[name], kinds.OUTDATED

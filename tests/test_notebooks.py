@@ -1,10 +1,12 @@
 """Test that each .ipynb has the cells of its .py and outputs that do not depend on the run."""
 
+import ast
 import copy
 import json
 import subprocess
 import sys
 from base64 import b64decode, b64encode
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests import pictures, publish
+from tests import gallery, pictures, publish
 from tests.cases import cases
 
 SCRIPTS = sorted(publish.FOLDER.glob("*.py"))
@@ -60,6 +62,25 @@ def test_every_script_has_its_notebook():
     assert NOTEBOOKS and [path.stem for path in NOTEBOOKS] == [path.stem for path in SCRIPTS]
 
 
+def names(nodes):
+    return {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
+@by_name
+def test_no_cell_changes_a_view_that_an_earlier_one_shows(notebook):
+    """A view's picture follows the view, so the earlier cell would show the state of the later one."""
+    views, shown = set(), set()
+    for cell in code_cells(notebook):
+        body = ast.parse("\n".join(line for line in cell.source.splitlines() if not line.startswith("%"))).body
+        assigned = [statement for statement in body if isinstance(statement, ast.Assign)]
+        targets = [target for statement in assigned for target in statement.targets]
+        changed = names(target.value for target in targets if isinstance(target, ast.Attribute))
+        assert not changed & shown, ast.unparse(body)
+        made = [statement for statement in assigned if ast.unparse(statement.value).startswith("nbsal.widgets.")]
+        views |= names(target for statement in made for target in statement.targets)
+        shown |= views & names(ast.walk(body[-1])) if isinstance(body[-1], ast.Expr) else set()
+
+
 @by_name
 def test_every_cell_has_run_in_order_without_an_error(notebook):
     executed = code_cells(notebook)
@@ -87,6 +108,28 @@ def text_outputs(notebook):
         for output in cell.get("outputs", []):
             parts += [text for kind, text in output.get("data", {}).items() if kind.startswith("text/")]
     return json.dumps(notebook.metadata) + "\n".join(parts)
+
+
+def labels(notebook):
+    """What the pictures of views and of highlighted texts say, cell by cell."""
+    shapes = [
+        output.get("metadata", {}).get("image/png", {}) for cell in code_cells(notebook) for output in cell.outputs
+    ]
+    return "\n".join(shape["alt"] for shape in shapes if "alt" in shape)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "notebook", [path for path in NOTEBOOKS if path.stem not in publish.ON_TABLES], ids=lambda path: path.stem
+)
+def test_pictures_of_a_notebook_say_what_the_program_says(notebook, monkeypatch, tmp_path):
+    monkeypatch.delenv("NBSAL_SIZE")
+    drawn = publish.read_script(notebook.with_suffix(".py"))
+    publish.execute(drawn, notebook.stem)
+    with ThreadPoolExecutor(1) as pool:  # other tests run Playwright in this thread
+        pool.submit(publish.draw_coloured, drawn).result()
+    nbformat.write(drawn, tmp_path / notebook.name)
+    assert gallery.changes(labels(notebook), labels(tmp_path / notebook.name)) == [], "run: python -m tests.publish"
 
 
 def test_cleaning_removes_what_depends_on_the_run():

@@ -14,7 +14,7 @@ from nbsal.support.errors import Cancelled, ModelError
 from tests import wrapped, zoo
 from tests.raising import refuses
 
-pytest.importorskip("sentence_transformers", reason="needs the extra peers")
+wrapped.peer("sentence_transformers")
 FIRST, SECOND = "A warm and funny film.", "The plot is a joy."
 
 

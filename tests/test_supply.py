@@ -140,6 +140,7 @@ PERMISSIVE = set(
     "apache|apache 2.0|apache-2.0|mit|mit-0|mit-cmu|bsd|bsd 2-clause|bsd 3-clause|bsd-2-clause|bsd-3-clause|0bsd|isc|"
     "zlib|mpl-2.0|mozilla public 2.0|psf-2.0|python foundation|cnri-python|cc0-1.0|bsl-1.0|llvm-exception".split("|")
 )
+IN_FILES = {"torchao": "BSD-3-Clause"}  # licences that only a file of the package names
 FILLERS = re.compile(r"\b(the|licen[cs]e|software|version)\b|\(.*?\)|,", re.IGNORECASE)
 CUDA = ("nvidia-", "cuda-")  # libraries under NVIDIA's own terms, which only the CUDA builds of torch bring in
 
@@ -168,7 +169,7 @@ def licence(package: Distribution) -> str:
     metadata = package.metadata
     classifiers = [line.rpartition(" :: ")[2] for line in metadata.get_all("Classifier", []) if "License ::" in line]
     text = metadata.get("License", "").strip().partition("\n")[0]
-    return metadata.get("License-Expression") or ", ".join(classifiers) or text
+    return metadata.get("License-Expression") or ", ".join(classifiers) or text or IN_FILES.get(package.name, "")
 
 
 def is_permissive(licence: str) -> bool:

@@ -1,6 +1,9 @@
 """Tiny models of other libraries, built from the models of the zoo and saved by the libraries themselves."""
 
+import importlib
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +21,16 @@ PAIRS = [("Who wrote the book?", "The company."), ("A dull bore.", "The striker 
 LONG = " ".join(TEXTS * 6)
 
 
+def peer(name: str) -> Any:
+    """A library of the extra `peers`; without it the test is skipped, or fails if NBSAL_REQUIRE names the extra."""
+    if "peers" in os.environ.get("NBSAL_REQUIRE", ""):
+        return importlib.import_module(name)
+    return pytest.importorskip(name, reason="needs the extra peers")
+
+
 def adapted(kind="LoraConfig", name="bert", head="sequence", seed=3, **settings):
     """A PeftModel of a tiny model, with adapters that are not zero."""
-    peft = pytest.importorskip("peft", reason="needs the extra peers")
+    peft = peer("peft")
     settings = {"target_modules": ["query", "value", "dense"], "r": 4, "init_lora_weights": False} | settings
     tasks = {"sequence": "SEQ_CLS", "token": "TOKEN_CLS", "causal": "CAUSAL_LM"}
     settings = {key: value for key, value in settings.items() if value is not None}
@@ -44,7 +54,7 @@ def body(folder: Path) -> Path:
 
 def sentence_transformer(folder: Path, pooling="mean", normalize=False, **settings):
     """A SentenceTransformer, saved by its library and loaded back."""
-    library = pytest.importorskip("sentence_transformers", reason="needs the extra peers")
+    library = peer("sentence_transformers")
     from sentence_transformers import models
 
     parts = [models.Transformer(str(body(folder)))]
@@ -56,7 +66,7 @@ def sentence_transformer(folder: Path, pooling="mean", normalize=False, **settin
 
 def cross_encoder(folder: Path, labels=1, types=True):
     """A CrossEncoder, with a tokenizer that gives token types or not."""
-    library = pytest.importorskip("sentence_transformers", reason="needs the extra peers")
+    library = peer("sentence_transformers")
     path = folder / f"pairs-{labels}-{types}"
     zoo.model("bert", "sequence", num_labels=labels).save_pretrained(path)
     tokenizer = zoo.tokenizer("wordpiece")
@@ -71,7 +81,7 @@ def cross_encoder(folder: Path, labels=1, types=True):
 
 def setfit(folder: Path, kind: str, classes=2, normalize=False):
     """A SetFit model whose head is "torch", "logistic", "multi-output", "one-vs-rest" or "forest"."""
-    library = pytest.importorskip("setfit", reason="needs the extra peers")
+    library = peer("setfit")
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
@@ -97,7 +107,7 @@ def setfit(folder: Path, kind: str, classes=2, normalize=False):
 
 def causal_reranker(folder: Path, false_token=True):
     """A CrossEncoder that reads the logits of two answers from a causal model."""
-    library = pytest.importorskip("sentence_transformers", reason="needs the extra peers")
+    library = peer("sentence_transformers")
     from sentence_transformers.cross_encoder.modules import LogitScore
     from sentence_transformers.models import Transformer
 
@@ -116,17 +126,17 @@ def quantised(folder: Path, settings):
 
 def bitsandbytes(**settings):
     """Settings of bitsandbytes, by default for 8 bits."""
-    pytest.importorskip("bitsandbytes", reason="needs the extra peers")
+    peer("bitsandbytes")
     return transformers.BitsAndBytesConfig(**settings or {"load_in_8bit": True})
 
 
 def quanto():
     """Settings of optimum-quanto for 8 bits."""
-    pytest.importorskip("optimum.quanto", reason="needs the extra peers")
+    peer("optimum.quanto")
     return transformers.QuantoConfig(weights="int8")
 
 
 def torchao():
     """Settings of torchao for 8 bits."""
-    quantization = pytest.importorskip("torchao.quantization", reason="needs the extra peers")
+    quantization = peer("torchao.quantization")
     return transformers.TorchAoConfig(quantization.Int8WeightOnlyConfig())

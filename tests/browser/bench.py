@@ -175,7 +175,7 @@ def trait(page, name: str):
 
 def wait_for(page, read: Callable[[], Any], expected: Any) -> None:
     """Wait until something that is read from a page is as expected: a press may change it a moment later."""
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while (current := read()) != expected and time.monotonic() < deadline:
         page.wait_for_timeout(20)
     assert current == expected

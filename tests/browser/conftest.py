@@ -31,7 +31,7 @@ def chromium():
         from playwright import sync_api
     except ImportError:
         missing("playwright is not installed (pip install nbsal[test])")
-    sync_api.expect.set_options(timeout=30_000)  # a loaded machine is slow, not wrong
+    sync_api.expect.set_options(timeout=120_000)  # a loaded machine is slow, not wrong
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, headless=True, args=bench.FLAGS)
         try:
@@ -49,7 +49,7 @@ def open_page(chromium, **settings):
     """Open a page that records errors, console errors and requests to other machines in `page.problems`."""
     context = chromium.new_context(**{"viewport": {"width": 1100, "height": 900}} | settings)
     page = context.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(120_000)
     problems = page.problems = []
     page.on("pageerror", lambda error: problems.append(f"error: {error}\n{(error.stack or '')[:800]}"))
     page.on("console", lambda log: problems.append(f"console: {log.text}") if log.type == "error" else None)

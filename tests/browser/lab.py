@@ -95,11 +95,11 @@ class Lab:
         self.log = (self.base / "lab.log").open("wb")
         environment = os.environ | folders | settings
         self.server = servers.start(self.module, *arguments, env=environment, stdout=self.log, stderr=self.log)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while True:
             assert self.server.poll() is None and time.monotonic() < deadline, (self.base / "lab.log").read_text()
             try:
-                self.ask("status", timeout=2)
+                self.ask("status", timeout=20)
                 return
             except OSError:
                 time.sleep(0.05)
@@ -186,7 +186,7 @@ class Notebook:
         """Run code in the kernel, outside the cells; return what it printed."""
         return self.page.evaluate(EXECUTE, code).strip()
 
-    def until(self, expression: str, expected: str, seconds: float = 10) -> None:
+    def until(self, expression: str, expected: str, seconds: float = 60) -> None:
         """Poll until an expression prints as expected: the kernel handles the changes of a page one at a time."""
         deadline = time.monotonic() + seconds
         while (printed := self.python(f"print({expression})")) != expected:

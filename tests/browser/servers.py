@@ -57,7 +57,7 @@ def serving(module: str, *options: str, folder: Path) -> Iterator[str]:
     settings = {"HOME": str(folder), "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}", "HF_HUB_OFFLINE": "1"}
     arguments = [option.replace("PORT", port) for option in options]
     server = start(module, *arguments, cwd=folder, env=os.environ | settings)
-    url, deadline = f"http://127.0.0.1:{port}/", time.monotonic() + 60
+    url, deadline = f"http://127.0.0.1:{port}/", time.monotonic() + 240
     try:
         while not _answers(url):
             assert server.poll() is None and time.monotonic() < deadline
@@ -69,7 +69,7 @@ def serving(module: str, *options: str, folder: Path) -> Iterator[str]:
 
 def _answers(url: str) -> bool:
     try:
-        urllib.request.urlopen(url, timeout=2).close()
+        urllib.request.urlopen(url, timeout=20).close()
     except OSError:
         return False
     return True

@@ -35,10 +35,10 @@ def test_a_view_is_live_in_panel(chromium, tmp_path):
         page = open_page(chromium)
         script = {"path": BRIDGE, "content_type": "text/javascript", "headers": {"Access-Control-Allow-Origin": "*"}}
         page.route("https://unpkg.com/anywidget@**", lambda route: route.fulfill(**script))
-        page.goto(f"{url}app", timeout=120_000)  # the app loads torch first
+        page.goto(f"{url}app", timeout=240_000)  # the app loads torch first
         view = page.get_by_role("group", name="nbsal highlight")
         token = view.get_by_role("option", name="funny", exact=True)
-        token.click(timeout=90_000)
+        token.click(timeout=240_000)
         expect(token).to_have_attribute("aria-selected", "true")
         view.get_by_role("button", name="Edit text").click()
         view.get_by_label("Text", exact=True).fill("An utter bore.")
@@ -56,11 +56,11 @@ def test_a_text_typed_in_streamlit_is_explained(chromium, tmp_path):
         page.goto(url)
         frame = page.frame_locator("iframe").first
         token = frame.get_by_role("option", name="funny", exact=True)
-        token.click(timeout=120_000)
+        token.click(timeout=240_000)
         expect(token).to_have_attribute("aria-selected", "true")
         page.get_by_label("Text", exact=True).fill("An utter bore.")
         page.keyboard.press("Enter")
-        expect(frame.get_by_role("option", name="bore", exact=True)).to_be_visible(timeout=60_000)
+        expect(frame.get_by_role("option", name="bore", exact=True)).to_be_visible(timeout=240_000)
         assert of_views(page.problems) == []
         page.context.close()
 
@@ -143,7 +143,7 @@ def test_two_views_work_in_marimo(served, chromium):
     page.goto(served)
     view = page.get_by_role("group", name="nbsal highlight")
     token = view.get_by_role("option", name="funny", exact=True)
-    token.click(timeout=90_000)  # the cell loads torch first
+    token.click(timeout=240_000)  # the cell loads torch first
     expect(token).to_have_attribute("aria-selected", "true")
     view.get_by_role("button", name="Edit text").click()
     view.get_by_label("Text", exact=True).fill("An utter bore.")

@@ -24,7 +24,7 @@ ipywidgets.jslink((pair[0], "layer"), (pair[1], "layer"))
 ipywidgets.HBox(pair)
 """
 BUSY = """
-layer, deadline = view.result.provenance["parameters"]["layer"], time.monotonic() + 10
+layer, deadline = view.result.provenance["parameters"]["layer"], time.monotonic() + 60
 print("busy at layer", layer)
 while view.result.provenance["parameters"]["layer"] == layer and time.monotonic() < deadline:
     time.sleep(0.02)
@@ -154,7 +154,7 @@ LOST = re.compile("Error displaying widget|Loading widget")  # what the widget m
 def test_an_untrusted_notebook_shows_static_html(lab, chromium):
     name = lab.write("untrusted.ipynb", SETUP, HIGHLIGHT, "view.freeze()", PAGE)
     executed = nbformat.read(lab.root / name, as_version=4)
-    NotebookClient(executed, timeout=120, store_widget_state=False).execute()
+    NotebookClient(executed, timeout=900, store_widget_state=False).execute()
     nbformat.write(executed, lab.root / name)
     page = open_page(chromium)
     lab.open(page, name)

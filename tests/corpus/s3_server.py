@@ -3,7 +3,6 @@
 import socket
 import struct
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,12 +12,11 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoReque
 from werkzeug.serving import make_server
 
 BUCKET = "corpora"
-READ_TIMEOUT = 1  # seconds after which a client gives up a request
 
 
 @dataclass
 class Fault:
-    """What happens to requests: `kind` is a status, "reset", "lost" (done, but the answer is lost) or "timeout"."""
+    """What happens to requests: `kind` is a status, "reset", or "lost" (done, but the answer is lost)."""
 
     kind: Any
     method: str = ""
@@ -49,9 +47,7 @@ class Store:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
         with self._turn:
             fault = next((fault.kind for fault in self.faults if fault.hits(method, path)), None)
-        if fault == "timeout":
-            time.sleep(1.5 * READ_TIMEOUT)
-        if fault in ("reset", "timeout"):
+        if fault == "reset":
             raise ConnectionResetError
         if self.conditional is None and "HTTP_IF_NONE_MATCH" in environ:
             fault = 501
@@ -101,7 +97,7 @@ def serve() -> Iterator[tuple[Store, dict[str, Any]]]:
         "endpoint_url": f"http://127.0.0.1:{server.server_port}",
         "key": "test",
         "secret": "test",
-        "config_kwargs": {"read_timeout": READ_TIMEOUT, "retries": {"total_max_attempts": 2, "mode": "standard"}},
+        "config_kwargs": {"retries": {"total_max_attempts": 2, "mode": "standard"}},
     }
     try:
         yield store, options

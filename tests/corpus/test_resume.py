@@ -119,7 +119,7 @@ def test_only_one_of_several_runs_takes_over_a_dead_lock(tmp_path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     assert sorted(outcomes) == ["locked"] + ["refused"] * 7 and not list(tmp_path.iterdir())
 
 

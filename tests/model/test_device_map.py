@@ -8,7 +8,7 @@ import nbsal
 from nbsal.support.errors import ModelError
 from tests import axioms, wrapped, zoo
 
-accelerate = pytest.importorskip("accelerate", reason="needs the extra peers")
+accelerate = wrapped.peer("accelerate")
 METHODS = ("gradcam", "gae", "lrp", "transformer-attribution", "occlusion")
 ON_DISK = {
     "bert.embeddings": "cpu", "bert.encoder.layer.0": "cpu", "bert.encoder.layer.1": "disk",

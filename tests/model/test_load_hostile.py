@@ -239,14 +239,14 @@ def no_code_is_run(tmp_path, monkeypatch):
 def test_hostile_folders_are_refused(folder, name):
     change, part = HOSTILE[name]
     change(folder)
-    start, memory = time.perf_counter(), peak()
+    start, memory = time.process_time(), peak()
     with pytest.raises((InputError, ModelError)) as caught:
         nbsal.load(folder)
     if part == "adapter" and find_spec("peft") is None:
         part = "peft"  # which would have to read it
     assert part in (getattr(caught.value, "part", None), getattr(caught.value, "argument", None)), caught.value
     assert str(caught.value) and len(str(caught.value)) < 1000
-    assert time.perf_counter() - start < 20 and peak() - memory < 300_000_000
+    assert time.process_time() - start < 20 and peak() - memory < 300_000_000
 
 
 def test_a_file_is_refused(folder):

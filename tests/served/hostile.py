@@ -7,15 +7,18 @@ import time
 import zlib
 from collections import Counter
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 KEY = "sk-hostile-77ab31"
-STALL = 0.2  # seconds that a client of it should wait
+STALL = 0.2  # seconds that an impatient client of it waits
 FAULTS = (
     *("429", "429 later", "500", "502 page", "503", "400", "401", "404", "stall", "drip", "drip headers", "close"),
     *("cut", "cut chunk", "not json", "empty", "null", "deep", "page", "nan", "positive", "text", "fewer", "more"),
     *("other words", "huge", "redirect", "not http", "binary", "below", "half"),
 )
+
+RINGS = {}  # what the timer of a request does, by the client's end of the connection
 
 
 def logprob(text, before):
@@ -31,13 +34,27 @@ def scored(prompt):
     return entries
 
 
+class Timer:
+    """The timer of a client's request, which rings when the server stalls: on a full machine others may be late too."""
+
+    def __init__(self, seconds, ring, arguments):
+        self.address = arguments[0].getsockname()
+        RINGS[self.address] = partial(ring, *arguments)
+
+    def start(self):
+        pass
+
+    def cancel(self):
+        RINGS.pop(self.address, None)
+
+
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         plan, body = self.server, self.rfile.read(int(self.headers["Content-Length"]))
         with plan.lock:
             plan.calls += 1
             plan.keys[self.headers.get("Authorization", "")] += 1
-            fault = plan.faults.pop(0) if plan.faults else None
+            fault = plan.next_fault(body)
         if fault == "slow":
             time.sleep(4 * STALL)
         if fault in (None, "slow"):
@@ -90,15 +107,18 @@ class Handler(BaseHTTPRequestHandler):
             while True:
                 self.wfile.write(b" " * 2**16)
         elif fault == "stall":
-            time.sleep(3 * STALL)
+            self.let_wait()
+            self.rfile.read(1)  # until the client has gone
         elif fault == "not http":
             self.wfile.write(b"SSH-2.0-OpenSSH_9.9\r\n" * 3)
         elif fault == "drip headers":
+            self.let_wait()
             for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"y" * 100:
                 self.wfile.write(bytes([byte]))
                 time.sleep(STALL / 5)
         elif fault == "drip":
             self.head(200, {"Content-Length": str(len(data))})
+            self.let_wait()
             for byte in data:
                 self.wfile.write(bytes([byte]))
                 time.sleep(STALL / 5)
@@ -111,6 +131,11 @@ class Handler(BaseHTTPRequestHandler):
         elif fault != "close":
             self.send(data, 200)
         self.close_connection = True
+
+    def let_wait(self):
+        """Let the client's time pass, unless a clock runs for it."""
+        if ring := RINGS.get(self.connection.getpeername()):
+            ring()
 
     def send(self, content, status, headers=()):
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -129,15 +154,27 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """`faults` are those of the next calls; `answered` counts what it answered well, by the body of the request."""
+    """`answered` counts what it answered well, by the body of the request."""
 
     daemon_threads, request_queue_size = True, 64
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.lock, self.faults, self.calls = threading.Lock(), [], 0
+        self.lock, self.calls = threading.Lock(), 0
         self.answered, self.keys = Counter(), Counter()
         self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+        self.fail()
+
+    def fail(self, *requests, then=()):
+        """From now on: the faults of the first different requests, attempt by attempt, and those of each later one."""
+        self.faults, self.faults_of_others, self.faults_left = requests, then, {}
+
+    def next_fault(self, body):
+        """The fault of this attempt at a request, which is known by its body, not by when it arrives."""
+        number = len(self.faults_left)
+        faults = self.faults[number] if number < len(self.faults) else self.faults_of_others
+        left = self.faults_left.setdefault(body, [*faults])
+        return left.pop(0) if left else None
 
     def handle_error(self, *args):
         pass

@@ -1,17 +1,9 @@
-"""Views are tested alike on fast and on slow machines."""
+"""Fixtures of the tests of views."""
 
 import pytest
 
 import nbsal
-from nbsal.widgets.page import slow_methods
 from nbsal.widgets.parts import token_games
-
-
-@pytest.fixture(autouse=True)
-def no_method_is_slow(monkeypatch):
-    """A quick method would have a preview on a slow machine; tests that need a slow one say so."""
-    monkeypatch.setattr(slow_methods, "SLOW", 1000.0)
-    monkeypatch.setattr(slow_methods, "MANY", 10**6)
 
 
 @pytest.fixture(scope="module")

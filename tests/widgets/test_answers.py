@@ -135,9 +135,9 @@ def test_a_reply_is_written_in_the_view_and_can_be_cancelled(notes, monkeypatch)
     assert all(len(labels) == 6 for text, labels in seen if text)
     started.clear()
     other = Answers(notes, bench.ASKED, documents=bench.NOTES, max_new_tokens=100)
-    assert started.wait(30)
+    assert started.wait(120)
     other.cancel()
-    other.wait(30)
+    other.wait(120)
     assert other.status == "cancelled" and other.result is None
 
 

@@ -186,7 +186,7 @@ def test_an_explainer_audits_in_the_background_and_resumes(explain, audit, monke
 
     def slow(self, *arguments):
         started.set()
-        go.wait(20)
+        go.wait(120)
         return original(self, *arguments)
 
     explained, explain_rows = [], cache.explain_rows

@@ -22,7 +22,7 @@ def test_jobs_run_one_at_a_time_in_another_thread(worker):
     threads, done = [], threading.Event()
     worker.submit("a", lambda job: threads.append(threading.current_thread()))
     worker.submit("b", lambda job: (threads.append(threading.current_thread()), done.set()))
-    assert done.wait(30)
+    assert done.wait(120)
     assert len(set(threads)) == 1 and threads[0] is not threading.current_thread()
 
 
@@ -32,14 +32,14 @@ def test_the_newest_of_a_key_wins(worker):
 
     def first(job):
         started.set()
-        go.wait(30)
+        go.wait(120)
         ran.append(("first", job.cancel.is_set()))
 
     worker.submit("key", first)
-    assert started.wait(30)
+    assert started.wait(120)
     waiting = [worker.submit("key", lambda job, i=i: (ran.append(i), done.set())) for i in range(5)]
     go.set()
-    assert done.wait(30)
+    assert done.wait(120)
     assert ran == [("first", True), 4], "the running job was cancelled, those in between never ran"
     assert [job.cancel.is_set() for job in waiting] == [True] * 4 + [False]
 
@@ -50,23 +50,23 @@ def test_waiting_jobs_run_between_the_steps_of_a_long_one(worker):
 
     def long(job):
         started.set()
-        go.wait(30)
+        go.wait(120)
         worker.run_waiting()
         ran.append(("long", job.cancel.is_set()))
 
     worker.submit("long", long)
-    assert started.wait(30)
+    assert started.wait(120)
     worker.submit("long", lambda job: (ran.append("newer"), done.set()))
     worker.submit("short", lambda job: (worker.run_waiting(), ran.append("short")))
     go.set()
-    assert done.wait(30)
+    assert done.wait(120)
     assert ran == ["short", ("long", True), "newer"], "a newer job of the same key waits for the end of the older"
 
 
 def test_a_withdrawn_job_never_runs_and_a_running_one_is_cancelled(worker):
     started, go = threading.Event(), threading.Event()
-    running = worker.submit("a", lambda job: (started.set(), go.wait(30)))
-    assert started.wait(30)
+    running = worker.submit("a", lambda job: (started.set(), go.wait(120)))
+    assert started.wait(120)
     waiting = worker.submit("b", lambda job: pytest.fail("it was withdrawn"))
     assert worker.withdraw(waiting) and not worker.withdraw(running)
     assert running.cancel.is_set()
@@ -82,11 +82,11 @@ def test_a_worker_ends_with_its_subject():
     assert jobs.worker(subject) is worker
     done = threading.Event()
     worker.submit("a", lambda job: done.set())
-    assert done.wait(30)
+    assert done.wait(120)
     thread = worker._thread
     del subject
     gc.collect()
-    thread.join(30)
+    thread.join(120)
     assert not thread.is_alive()
 
 
@@ -98,7 +98,7 @@ def test_a_job_that_raises_does_not_end_the_worker(worker, capsys):
 
     worker.submit("a", interrupted)
     worker.submit("b", lambda job: done.set())
-    assert done.wait(30) and "KeyboardInterrupt" in capsys.readouterr().err
+    assert done.wait(120) and "KeyboardInterrupt" in capsys.readouterr().err
 
 
 class InterruptedView(View):
@@ -114,20 +114,20 @@ class InterruptedView(View):
 
 
 def test_an_interrupt_on_the_worker_is_an_error_of_the_view(capsys):
-    view = InterruptedView().wait(30)
+    view = InterruptedView().wait(120)
     view.text = "interrupt"
     with pytest.raises(KeyboardInterrupt):
-        view.wait(30)
+        view.wait(120)
     assert view.status == "error"
     view.text = "A bore."
-    assert view.wait(30).result == "A bore." and view.status == "ready"
+    assert view.wait(120).result == "A bore." and view.status == "ready"
     view.close()
 
 
 def is_locked(lock):
     """Whether a lock cannot be taken by another thread."""
     taken = []
-    thread = threading.Thread(target=lambda: taken.append(lock.acquire(timeout=30)) or (taken[0] and lock.release()))
+    thread = threading.Thread(target=lambda: taken.append(lock.acquire(timeout=120)) or (taken[0] and lock.release()))
     thread.start()
     thread.join()
     return not taken[0]
@@ -135,18 +135,18 @@ def is_locked(lock):
 
 @pytest.mark.parametrize("action", ["request", "cancel"])
 def test_an_interrupt_at_any_line_of_a_cell_leaves_no_view_computing(action):
-    view = InterruptedView().wait(30)
+    view = InterruptedView().wait(120)
     lines = Lines()
     lines.run(lambda: getattr(view, action)())
-    view.wait(30)
+    view.wait(120)
     for number in range(len(lines.executed)):
         Lines(number).run(lambda: getattr(view, action)())
         try:
-            view.wait(30)
+            view.wait(120)
         except TimeoutError:
             pytest.fail(f"computes for ever after an interrupt at {lines.executed[number]}")
         assert view.status in ("ready", "cancelled")
         assert not is_locked(View._lock), f"locked after an interrupt at {lines.executed[number]}"
     view.text = "again"
-    assert view.wait(30).result == "again"
+    assert view.wait(120).result == "again"
     view.close()

@@ -59,14 +59,14 @@ def test_a_slow_method_has_a_preview_and_waits_for_a_pause(slow, kind):
 
 def test_only_the_last_of_several_texts_is_explained_by_the_slow_method(slow, monkeypatch):
     view = slow(Highlight)
-    monkeypatch.setattr(slow_methods, "PAUSE", 30.0)
+    monkeypatch.setattr(slow_methods, "PAUSE", 600.0)
     for typed in ("A dull", "A dull bo"):
         view.text = typed
         while not view.shown or view.shown[-1][2] != [typed]:
             time.sleep(0.005)
-    monkeypatch.setattr(slow_methods, "PAUSE", 0.1)
+    view.handle_skip_pause("A dull bore.")
     view.text = "A dull bore."
-    view.wait(60)
+    view.wait(120)
     explained = [parts for method, _, parts, _ in view.shown if method == "integrated"]
     previews = [parts for _, preview, parts, _ in view.shown if preview]
     assert explained == [["A dull bore."]] and previews == [["A dull"], ["A dull bo"], ["A dull bore."]]
@@ -75,14 +75,14 @@ def test_only_the_last_of_several_texts_is_explained_by_the_slow_method(slow, mo
 @pytest.mark.parametrize("kind", [Highlight, Compare])
 @pytest.mark.parametrize("early", [False, True], ids=["late", "early"])
 def test_the_pause_is_skipped_for_a_text_that_is_wanted_at_once(slow, monkeypatch, kind, early):
-    monkeypatch.setattr(slow_methods, "PAUSE", 30.0)
+    monkeypatch.setattr(slow_methods, "PAUSE", 600.0)
     view = slow(kind, **({"other_method": "gradcam"} if kind is Compare else {}))
     view.text = "A dull"
     requests = [lambda: setattr(view, "text", "A dull bore."), lambda: view.handle_skip_pause("A dull bore.")]
     for request in reversed(requests) if early else requests:
         request()
         time.sleep(0.1)
-    assert view.wait(20).status == "ready"
+    assert view.wait(120).status == "ready"
     result = view.result.first if kind is Compare else view.result
     assert (result.text, result.method) == ("A dull bore.", "integrated")
     runs = len(view.started)
@@ -98,7 +98,7 @@ def test_the_first_result_of_many_passes_has_a_preview_and_the_time_left(small, 
     left, go = [], threading.Event()
     explain_each = Highlight.explain_each
     monkeypatch.setattr(
-        Highlight, "explain_each", lambda view, *arguments: go.wait(20) and explain_each(view, *arguments)
+        Highlight, "explain_each", lambda view, *arguments: go.wait(120) and explain_each(view, *arguments)
     )
     view = Highlight(nbsal.Explainer(small, "shapley"), text=TEXT)
     view.observe(lambda change: left.append(change["new"]), "_left")

@@ -118,7 +118,7 @@ def test_a_check_can_be_stopped_and_started_again(small, monkeypatch):
     view = Highlight(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0], check=True)
     assert started.wait(60)
     view.handle_cancel()
-    assert (view.wait(20).status, view.statement.state, view._checking["state"]) == ("ready", "unchecked", "offered")
+    assert (view.wait(120).status, view.statement.state, view._checking["state"]) == ("ready", "unchecked", "offered")
     monkeypatch.setattr(checked_view.checking, "check", check)
     view.handle_check()
     assert view.wait(60).statement.state == "supported" and view._checking == {}

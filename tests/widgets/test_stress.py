@@ -39,7 +39,7 @@ def count_alive(kind):
 def settle(view):
     """Wait for the last request; check that the scores are those of the view's traits."""
     view.text = TEXT
-    view.wait(20)
+    view.wait(120)
     settings = {"layer": view.layer} if "gradcam" in view.method else {}
     settings |= {"tau": view.tau} if "decoded" in view.method else {}
     expected = nbsal.Explainer(view.subject, view.method, **settings)(TEXT, view.target)
@@ -68,7 +68,7 @@ def test_two_linked_views_changed_from_both_sides_end_alike(small):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     assert not any(thread.is_alive() for thread in threads), "two threads wait for each other"
     for name in names:
         assert getattr(views[0], name) == getattr(views[1], name)

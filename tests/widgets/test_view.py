@@ -39,7 +39,7 @@ def ask(view, **content):
     replies, done = [], threading.Event()
     view.send = lambda reply, buffers=None: (replies.append(reply), done.set())
     view._handle_msg({"content": {"data": {"method": "custom", "content": content}}, "buffers": []})
-    assert done.wait(30)
+    assert done.wait(120)
     return replies[0]
 
 
@@ -133,7 +133,7 @@ def test_a_slow_method_reports_progress_and_can_be_cancelled(small):
     view.observe(lambda change: change["new"] and (shares.append(change["new"]), reported.set()), "progress")
     assert reported.wait(60), "no progress was reported"
     assert ask(view, ask="cancel", id="1")["reply"] in ("cancelling", "cancelled")
-    assert view.wait(20).status == "cancelled" and view.result is None
+    assert view.wait(120).status == "cancelled" and view.result is None
     assert 0 < shares[0] < 0.5, "it was cancelled long before its end"
 
 
@@ -141,10 +141,10 @@ def test_an_error_is_shown_and_raised_and_the_next_request_works():
     view = Slow(number=-1)
     view.gate.release(2)
     with refuses("number") as caught:
-        view.wait(30)
+        view.wait(120)
     assert (view.status, view.error) == ("error", str(caught.value))
     view.number = 4
-    assert view.wait(30).numbers == [4] and view.error == ""
+    assert view.wait(120).numbers == [4] and view.error == ""
 
 
 def test_a_view_cannot_wait_for_itself():
@@ -154,7 +154,7 @@ def test_a_view_cannot_wait_for_itself():
 
     view = Waiting()
     with refuses(None):
-        view.wait(30)
+        view.wait(120)
 
 
 def test_exports_need_a_result():
@@ -163,7 +163,7 @@ def test_exports_need_a_result():
         view.wait(0.01)
     view.cancel()
     view.gate.release()
-    assert view.wait(30).status == "cancelled"
+    assert view.wait(120).status == "cancelled"
     for export in (view.to_html, view.to_png, view.to_frame, view.freeze):
         with refuses(None):
             export()
@@ -177,7 +177,7 @@ def test_a_view_without_a_hook_names_what_to_implement(hook):
 
     view = Incomplete()
     with pytest.raises((InputError, NotImplementedError)) as caught:
-        view.wait(30).render_png()
+        view.wait(120).render_png()
     assert f"{hook}(self" in str(caught.value) and "Incomplete" in str(caught.value)
 
 
@@ -225,7 +225,7 @@ def test_a_callback_may_wait_for_the_view(view):
 
     def change_layer(rows):
         view.layer = 1
-        layers.append(view.wait(30).result.provenance["parameters"]["layer"])
+        layers.append(view.wait(120).result.provenance["parameters"]["layer"])
 
     view.on_select(change_layer)
     from_page(view, selection=[2])

@@ -92,9 +92,9 @@ def page(asked):
         for wired, scores in asked
     ]
     bundle = [str(ESBUILD), "--bundle", "--format=esm", "--platform=node"]
-    script = subprocess.run(bundle, input=PAGE, capture_output=True, text=True, check=True, timeout=60).stdout
+    script = subprocess.run(bundle, input=PAGE, capture_output=True, text=True, check=True, timeout=240).stdout
     node = ["node", "--input-type=module", "-e", script]
-    run = subprocess.run(node, input=json.dumps(plain), capture_output=True, text=True, timeout=60)
+    run = subprocess.run(node, input=json.dumps(plain), capture_output=True, text=True, timeout=240)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 

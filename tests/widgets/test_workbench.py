@@ -2,6 +2,7 @@
 
 import io
 import json
+import threading
 import time
 
 import pytest
@@ -93,11 +94,12 @@ def test_scores_come_first_then_layers_then_games(view):
 def test_panels_wait_until_a_text_is_no_longer_typed(view, monkeypatch):
     texts, compute = [], LayersPart.compute
     monkeypatch.setattr(LayersPart, "compute", lambda *a: texts.append(a[1].text) or compute(*a))
+    waits, wait_for_pause = threading.Event(), cached_view.wait_for_pause
+    monkeypatch.setattr(cached_view, "wait_for_pause", lambda *a: waits.set() or wait_for_pause(*a))
     monkeypatch.setattr(cached_view, "PAUSE", 60.0)
     from_page(view, text="A dull")
-    while view.result.text != "A dull":
-        time.sleep(0.01)
-    assert view.status == "computing" and not {"A dull"} & {*texts}, "its scores are there"
+    assert waits.wait(120) and view.result.text == "A dull", "its scores are there"
+    assert view.status == "computing" and "A dull" not in texts
     monkeypatch.setattr(cached_view, "PAUSE", 0.0)
     from_page(view, text="A dull bore.")
     assert view.wait().layers is not None and [text for text in texts if text != TEXT] == ["A dull bore."]

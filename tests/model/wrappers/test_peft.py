@@ -11,7 +11,7 @@ from nbsal.model.loading import copies
 from tests import axioms, kind_examples, wrapped, zoo
 from tests.raising import refuses_part
 
-peft = pytest.importorskip("peft", reason="needs the extra peers")
+peft = wrapped.peer("peft")
 TEXT = wrapped.TEXTS[0]
 KINDS = {
     "LoRA": ("LoraConfig", {}),

@@ -12,7 +12,7 @@ from nbsal.model.identity import model_identity
 from tests import axioms, wrapped
 from tests.raising import refuses, refuses_part
 
-library = pytest.importorskip("sentence_transformers", reason="needs the extra peers")
+library = wrapped.peer("sentence_transformers")
 REFERENCE = "A dull bore."
 POOLINGS = {
     "mean": "mean", "cls": "first", "max": "max", "lasttoken": "last", "weightedmean": "weighted",

@@ -1,0 +1,22 @@
+"""The views on the site show explanations that convince and audits that find something."""
+
+import nbsal
+from tests.docs import views
+from tests.docs.repository import ROOT
+
+
+def view_of(page):
+    return views.run(views.CODE.search((ROOT / ".docs" / page).read_text(encoding="utf-8"))[1])
+
+
+def test_the_first_page_names_the_word_that_a_reader_would():
+    view = view_of("index.md")
+    subject = nbsal.live.rounded(view.subject)  # which the page runs
+    explain = nbsal.Explainer(subject, view.method, layer=view.layer)
+    words = explain("The plot is thin and the acting is dreadful.").by_word()
+    assert view.live_name and words.loc[words["score"].idxmax(), "word"] == "dreadful"
+
+
+def test_the_audit_on_its_page_finds_what_was_planted():
+    words = view_of("views/audit.md").audit.words.head(2)
+    assert set(words["word"]) == {'"', "*"} and (words["p_holm"] < 0.05).all() and (words["corrects"] > 10).all()
