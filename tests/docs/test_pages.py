@@ -93,12 +93,16 @@ def test_outputs_of_a_notebook_become_text_tables_and_pictures():
         nbformat.v4.new_output("stream", text="printed\n"),
         nbformat.v4.new_output("display_data", {"text/html": frame, "text/plain": "1"}),
         nbformat.from_dict(picture),
+        nbformat.v4.new_output(
+            "display_data", {"text/markdown": "| claim |\n|---|\n| *it* |", "text/plain": "Markdown"}
+        ),
     ]
     source = "# A title\n\n<details><summary>Answers</summary>\n\nSee `02_gradcam_decoding`.\n\n</details>"
     cells = [nbformat.v4.new_markdown_cell(source), nbformat.v4.new_code_cell("x = 1", outputs=outputs)]
     page, pictures = notebooks.page_of(nbformat.v4.new_notebook(cells=cells), "one")
     assert "```python\nx = 1\n```" in page and "printed\n```" in page
     assert '<div class="output"><table><tr><td></td><td>1</td></tr></table></div>' in page
+    assert "\n\n| claim |\n|---|\n| *it* |\n" in page
     assert list(pictures) == ["one-1.png"] and 'src="one-1.png"' in page and "A title" in page.split("alt=")[1]
     assert '<details markdown="1">' in page and "[`02_gradcam_decoding`](02_gradcam_decoding.ipynb)" in page
 

@@ -81,7 +81,7 @@ def test_shared_tokens_are_the_tokens_of_both_classes():
 def test_checkpoints_and_data_sets_match_the_paper():
     gpt = "anas-awadalla/gpt2-span-head-finetuned-squad"
     frame = checkpoints.checkpoint_table({"mnli": ["my <model>"], "squad": [gpt]}).data
-    assert len(frame) == 12 and frame.loc[("mnli", "another"), "used here"] == "my <model>"
+    assert len(frame) == 12 and frame.loc[("mnli", "here"), "used here"] == "my <model>"
     used = frame.loc["squad", "used here"]
     assert used["GPT-2"] == gpt and not used["BERT base"] and not used["RoBERTa"]
     sizes = checkpoints.dataset_table({"sst2": 1234}).data.loc["sst2", ["validation", "available"]]
