@@ -85,7 +85,7 @@ explain("Nobody will call this film boring.", check=True)
 
 # %% [markdown]
 # The map says what the method reads at one layer. Whether hiding the words changes the decision is the check
-# (`check=True`), and here it says that *boring* alone does not: it takes *Nobody* as well, which the map gives nothing.
+# (`check=True`), and here it says that *boring* alone does not: it takes *Nobody* as well, which the map gives next to nothing.
 # `nbsal.flip(explain, text)` searches for such a set. Whether the model is right is another question.
 #
 # ## Where to go next
