@@ -8,7 +8,7 @@ from tests.docs.repository import ROOT
 
 PATH = ROOT / ".docs" / "guides" / "which-method.md"
 OUTDATED = ".docs/guides/which-method.md has other claims than the notebooks: run `python -m tests.docs.claims`"
-PART = re.compile(r"(<!-- claims of (\w+) -->\n).*?(\n<!-- end of claims -->)", re.DOTALL)
+PART = re.compile(r"(<!-- claims of (\w+) -->\n).*?(<!-- end of claims -->)", re.DOTALL)
 
 
 def table(notebook: str) -> str:
@@ -20,7 +20,7 @@ def table(notebook: str) -> str:
 
 def page() -> str:
     """The guide with the tables as the notebooks print them now."""
-    return PART.sub(lambda match: match[1] + table(match[2]) + match[3], PATH.read_text(encoding="utf-8"))
+    return PART.sub(lambda match: f"{match[1]}{table(match[2])}\n{match[3]}", PATH.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
