@@ -77,3 +77,13 @@ def test_every_view_has_a_page_that_shows_it(chromium, folder):
         expect(frame.locator("section.nbsal .nbsal-headline").first).to_be_visible()
     page.context.close()
     assert page.problems == []
+
+
+@pytest.mark.parametrize("query", ["which method", "which method should I use", "does it work"])
+def test_the_search_finds_the_guide_on_methods_first(chromium, folder, query):
+    page = open_page(chromium)
+    page.goto((folder / "index.html").as_uri())
+    page.locator("[data-md-component=search-query]").fill(query)
+    first = page.locator(".md-search-result__item a").first
+    expect(first).to_have_attribute("href", re.compile("guides/which-method.html"))
+    page.context.close()
