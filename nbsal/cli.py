@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         help="pretrained checkpoint whose LM head decodes hidden layers, or 'tied' to use the model's input embeddings",
     )
     explain.add_argument(
-        "--method", help="a name from `nbsal methods` (default decoded-gradcam, or what else can explain the model)"
+        "--method", help="a name from `nbsal methods` (default attn-lrp, or what else can explain the model)"
     )
     explain.add_argument(
         "--layer", type=int, help="hidden layer, 0 for the embeddings (default: the method's default layer)"
@@ -181,10 +181,12 @@ def _answer_parser(answer: argparse.ArgumentParser) -> None:
     add_endpoint(answer)
     answer.add_argument("--reply", help="explain this reply (default: the model writes one)")
     answer.add_argument(
-        "--method", help="a name from `nbsal methods` (default gae, or what else can explain the model)"
+        "--method", help="a name from `nbsal methods` (default occlusion with documents, else attn-lrp)"
     )
     answer.add_argument("--number", help="what is explained of a token, as in nbsal.answer (default: the method's)")
-    answer.add_argument("--unit", default="sentence", help=f"what sources are made of: {UNITS} (default %(default)s)")
+    answer.add_argument(
+        "--unit", help=f"what sources are made of: {UNITS} (default: document with --documents, else sentence)"
+    )
     answer.add_argument(
         "--rows", choices=("token", "word", "sentence", "reply"), default="reply",
         help="print the best source of each token, word or sentence of the reply (default: those of all of it)",

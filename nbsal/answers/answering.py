@@ -16,6 +16,7 @@ from nbsal.answers.prompt.generate import Generated
 from nbsal.answers.prompt.prompts import check_length, skips_template, tokenize_reply, with_reply
 from nbsal.answers.prompt.reading import Reading, TokenStatistics
 from nbsal.answers.prompt.requests import check_reply_ids, read_asked
+from nbsal.answers.prompt.sources import has_tool_results
 from nbsal.answers.scoring import served
 from nbsal.answers.scoring.hiding import Hiding
 from nbsal.answers.scoring.hops import SUMMED_HOPS, Count, no_rows
@@ -27,7 +28,7 @@ from nbsal.answers.words.evidence import measure, passes, subsets
 from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.methods.base import REGISTER, Method
-from nbsal.methods.default import default_method
+from nbsal.methods.default import default_for_reply
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.served.calls import Plan
 from nbsal.model.subject import Subject
@@ -54,7 +55,7 @@ def answer(
     *,
     documents: Any = (),
     method: str | Method | Sequence[str | Method] | Mapping[str, str | Method] | None = None,
-    unit: Any = "sentence",
+    unit: Any = None,
     number: str | None = None,
     template: str | None = None,
     tools: Any = None,
@@ -80,9 +81,11 @@ def answer(
     begins with, a forced language (`forced_bos_token_id`) among them, belong to the template.
 
     `method` is a catalogue name, a method, or several, which share the reply and what they run (the result is then a
-    dict of answers); the default is gae, or gradxact for models without attention, or occlusion for a model behind a
-    server, which only methods that hide can explain. `unit` is what methods hide and what `sources()` speaks of:
-    "token", "word", "sentence", "paragraph", "document", "message", or (start, end) characters of the last message. How
+    dict of answers). With documents, or results of tools among the messages, the default is occlusion, which hides one
+    after the other. Otherwise it is attn-lrp, or gae for models with operations that attn-lrp has no rule for, or
+    occlusion for those that only methods that hide can explain. `unit` is what methods hide and what `sources()` speaks
+    of: "token", "word", "sentence", "paragraph", "document", "message", or (start, end) characters of the last message;
+    by default "document" with documents, "message" with results of tools, else "sentence". How
     units are hidden is a setting of the method: `nbsal.Occlusion(way="text")` writes the prompt anew without them.
     `number` is what is explained of a token: its "logprob", "logit" or "logit-prob" (the logarithm of its odds);
     by default "logprob" for methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that hide
@@ -114,7 +117,8 @@ def answer(
         subject.tokenizer, generate, documents=documents, unit=unit, number=number, template=template, tools=tools,
         seed=seed, batch_size=batch_size, hops=hops, check=check, progress=progress, cancel=cancel, on_token=on_token,
     )  # fmt: skip
-    method = default_method(subject, replies=True) if method is None else method
+    if method is None:
+        method = default_for_reply(subject, bool(documents) or has_tool_results(asked), unit, hops)
     methods = {"": method} if isinstance(method, str | Method) else catalogue.name_methods(method)
     if not methods:
         raise InputError("No method is named. Pass one or more.", argument="method", value=method)
@@ -249,7 +253,8 @@ def explain_reading(
         error.partial = reading.reply
         raise
     rows = {name: Rows.empty(running) for name, running in runnings.items()}
-    level = settings.unit if isinstance(settings.unit, str) else "spans"
+    unit = reading.prompt.default_unit if settings.unit is None else settings.unit
+    level = unit if isinstance(unit, str) else "spans"
 
     def answers() -> dict[str, Answer]:
         return {

@@ -29,7 +29,7 @@ class ReplySettings:
     """Arguments of `nbsal.answer`: all but the model, the method, what is asked and the reply."""
 
     documents: Any = ()
-    unit: Any = "sentence"
+    unit: Any = None
     number: str | None = None
     template: str | None = None
     tools: Any = None

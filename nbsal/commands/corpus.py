@@ -38,7 +38,7 @@ def add_arguments(corpus: argparse.ArgumentParser) -> None:
     replies.add_argument("--asked", metavar="COLUMN", help="column of the prompts or lists of messages")
     replies.add_argument("--documents", metavar="COLUMN", help="column of the lists of documents")
     replies.add_argument("--reply", metavar="COLUMN", help="column of the replies (default: the model writes them)")
-    replies.add_argument("--unit", default="sentence", help=f"one of {UNITS} (default %(default)s)")
+    replies.add_argument("--unit", help=f"one of {UNITS} (default: document with --documents, else sentence)")
     add_hops(replies)
     replies.add_argument("--seed", type=int, help="draw the tokens of reply i from this seed + i (default: likeliest)")
     add_max_new_tokens(replies)
@@ -46,13 +46,14 @@ def add_arguments(corpus: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Explain a file, and print what was stored."""
-    from nbsal.methods.default import default_method
+    from nbsal.methods.default import default_for_reply
 
     replies = options.asked is not None
-    default = "demo/notes" if replies else nbsal.samples.default_classifier()
-    subject = nbsal.load(options.model or default, lm=options.lm)
+    model = options.model or ("demo/notes" if replies else nbsal.samples.default_classifier())
+    subject = nbsal.load(model, lm=options.lm)
     settings = {} if options.layer is None else {"layer": options.layer}
-    names = options.method or [default_method(subject, replies)]
+    default = default_for_reply(subject, options.documents is not None, options.unit, options.hops) if replies else None
+    names = options.method or [default]
     if len(set(names)) < len(names):
         message = f"--method names a method twice: {', '.join(names)}. Name each once."
         raise InputError(message, argument="--method", value=names)

@@ -39,7 +39,7 @@ def explain_replies(
     reply: str | None = None,
     client: "Client | None" = None,
     *,
-    unit: Any = "sentence",
+    unit: Any = None,
     number: str | None = None,
     template: str | None = None,
     tools: Any = None,

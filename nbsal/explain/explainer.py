@@ -18,7 +18,7 @@ from nbsal.explain.windows import target_jobs
 from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
-from nbsal.methods.default import default_method
+from nbsal.methods.default import FOR_DECISIONS, FOR_LAYERS, default_method
 from nbsal.model import limits
 from nbsal.model.running import architecture
 from nbsal.model.running.masking import MaskedModel
@@ -45,8 +45,9 @@ EVERY = "all"  # the target that stands for each label
 class Explainer:
     """Explains the decisions of one model with one method.
 
-    `method` is a catalogue name with its settings, or an instance; the default is decoded-gradcam, or what else can
-    explain the model: gradxact if it has no LM head, occlusion if it is a function. `long` says how to handle texts
+    `method` is a catalogue name with its settings, or an instance; the default is attn-lrp, or integrated for a model
+    with operations that attn-lrp has no rule for, or occlusion for a function. `layer` alone stands for
+    decoded-gradcam at that layer, or gradcam for a model without an LM head. `long` says how to handle texts
     beyond the model's length: "truncate" cuts them off, "window" averages over overlapping windows. The provenance
     records which.
 
@@ -59,7 +60,10 @@ class Explainer:
     def __init__(
         self, subject: Subject, method: str | Method | None = None, *, long: str = "truncate", **options: Any
     ) -> None:
-        method = catalogue.as_method(default_method(subject) if method is None else method, **options)
+        self.is_default = method is None  # whether no method was named
+        if method is None:
+            method = default_method(subject, FOR_LAYERS if "layer" in options else FOR_DECISIONS)
+        method = catalogue.as_method(method, **options)
         if long not in LONG:
             raise UnknownName("long", long, LONG)
         limits.check_method(subject, method.name, method.family, method.needs)
@@ -71,6 +75,13 @@ class Explainer:
     def method_subject(self) -> Subject:
         """The subject that the method runs: the same one, a float64 copy, or a published variant."""
         return self.method.subject_for(self.subject)
+
+    @property
+    def for_layers(self) -> "Explainer":
+        """This explainer if its method reads one layer, else one by the default method for layers."""
+        if isinstance(self.method, LayerMethod | Decoded):
+            return self
+        return Explainer(self.subject, default_method(self.subject, FOR_LAYERS), long=self.long)
 
     @overload
     def __call__(self, text: Text, target: Literal["all"], check: bool | int = False) -> dict[str, Saliency]: ...
@@ -170,6 +181,8 @@ class Explainer:
     def every_layer(self, text: Text, target: Any = None) -> LayerSaliency:
         """Explain one text at every layer, from one forward and one backward pass.
 
+        Without a named method, decoded-gradcam does, or gradcam for a model without an LM head.
+
         >>> import nbsal
         >>> Explainer(nbsal.load("demo/reviews"), "gradcam").every_layer("A joy.").scores.shape
         (7, 5)
@@ -182,6 +195,8 @@ class Explainer:
 
     def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency:
         """Explain one encoded text at every layer."""
+        if self.is_default and self.for_layers is not self:
+            return self.for_layers.encoded_layers(encoded, target)
         method = self.method
         if not isinstance(method, LayerMethod | Decoded):
             message = f"{method.name} does not read a hidden layer. Choose a layer method such as gradcam."

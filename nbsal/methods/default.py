@@ -1,39 +1,51 @@
 """The method that explains a model where none is named."""
 
-from weakref import WeakSet
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 from torch import nn
 
 from nbsal.methods import catalogue, crossing
+from nbsal.methods.propagation import InputXGradient
 from nbsal.model import limits, sides
 from nbsal.model.subject import Subject
+from nbsal.model.targets import is_regression
 from nbsal.support.errors import ModelError
-from nbsal.support.warning import warn
 
-# In order of preference; the last of each runs on every model. Without an LM head, gradxact finds the planted word of
-# all planted models in one pass, and gradcam does not (.docs/benchmarks/planted.md).
-FOR_DECISIONS = ("decoded-gradcam", "gradxact", "occlusion")
-FOR_REPLIES = ("gae", "gradxact", "occlusion")
-_WARNED: WeakSet[nn.Module] = WeakSet()  # models about whose missing LM head a warning was given
+# In order of preference; the last of each but FOR_LAYERS runs on every model. `python -m tests.bench defaults` compares
+# the first ones on models whose reasons are planted.
+FOR_DECISIONS = ("attn-lrp", "integrated", "occlusion")
+FOR_VALUES = ("occlusion",)  # of regression: biases make much of a value, and AttnLRP gives what they make to no word
+FOR_LAYERS = ("decoded-gradcam", "gradcam")
+FOR_REPLIES = ("attn-lrp", "gae", "occlusion")
+FOR_DOCUMENTS = ("occlusion",)  # what a reply's sentence is made of: a few forward passes, whatever its length
+
+_FOLLOWED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()  # whether rules of relevance follow a model
 
 
-def default_method(subject: Subject, replies: bool = False) -> str:
-    """The name of the method that explains a model, or its replies, where none is named: the best that can run.
+def default_method(subject: Subject, names: Sequence[str] = FOR_DECISIONS) -> str:
+    """The first of some methods that can explain a model; by default of those for its decisions, or for its values.
 
     >>> import nbsal
-    >>> default_method(nbsal.load("demo/reviews")), default_method(nbsal.load("demo/notes"), replies=True)
-    ('decoded-gradcam', 'gae')
+    >>> default_method(nbsal.load("demo/reviews")), default_method(nbsal.load("demo/notes"), FOR_REPLIES)
+    ('attn-lrp', 'attn-lrp')
     """
-    names = FOR_REPLIES if replies or subject.task == sides.REPLY else FOR_DECISIONS
-    name = next((name for name in names if _runs(subject, name)), names[-1])
-    could_decode = names is FOR_DECISIONS and name == names[1] and not subject.decodes
-    if could_decode and subject.model not in _WARNED:
-        _WARNED.add(subject.model)
-        warn(
-            f"{subject.name} has no LM head, so {name} explains it. For {names[0]}, which also reads what a hidden "
-            "layer says, pass nbsal.load(..., lm=...) the pretrained checkpoint that the model was fine-tuned from."
-        )
-    return name
+    if names is FOR_DECISIONS and subject.task == sides.REPLY:
+        names = FOR_REPLIES
+    if names is FOR_DECISIONS and is_regression(subject):
+        names = FOR_VALUES
+    return next((name for name in names if _runs(subject, name)), names[-1])
+
+
+def default_for_reply(subject: Subject, has_documents: bool, unit: object, hops: object) -> str:
+    """The method that explains a reply where none is named: documents are hidden, each as a whole.
+
+    >>> import nbsal
+    >>> default_for_reply(nbsal.load("demo/notes"), has_documents=True, unit=None, hops=0)
+    'occlusion'
+    """
+    whole = has_documents and hops == 0 and (unit is None or unit in ("document", "message"))
+    return default_method(subject, FOR_DOCUMENTS if whole else FOR_REPLIES)
 
 
 def _runs(subject: Subject, name: str) -> bool:
@@ -42,6 +54,18 @@ def _runs(subject: Subject, name: str) -> bool:
     try:
         limits.check_method(subject, name, method.family, method.needs)
         crossing.resolve(method, subject)
+        return not isinstance(method, InputXGradient) or _is_followed(subject, method)
     except ModelError:  # LanguageHeadError among them
         return False
-    return True
+
+
+def _is_followed(subject: Subject, method: InputXGradient) -> bool:
+    """Whether a method knows all operations of a model, which only a pass through the model shows."""
+    if subject.task == sides.REPLY:  # of known architectures only
+        return True
+    if subject.model not in _FOLLOWED:
+        try:
+            _FOLLOWED[subject.model] = limits.passes_gradients(subject.merged.changed(method.gradients))
+        except ModelError:
+            _FOLLOWED[subject.model] = False
+    return _FOLLOWED[subject.model]

@@ -11,40 +11,37 @@ if TYPE_CHECKING:
 
 # The methods to try first, in this order: label, what it shows.
 RECOMMENDED = {
-    "decoded-gradcam": (
-        "Decoded Grad-CAM",
-        "Reads one hidden layer: which words it holds, and how much they count. A good start.",
-    ),
-    "decoded-gradxact": (
-        "Decoded gradient × activation",
-        "Like decoded Grad-CAM, also with words against.",
-    ),
-    "gradxact": (
-        "Gradient × input",
-        "Effect of each word on the target, to first order. Fastest; noisy on long texts.",
+    "attn-lrp": (
+        "AttnLRP",
+        "Carries the output back through the whole model: what each word adds or takes, in two passes. A good start.",
     ),
     "integrated": (
         "Integrated gradients",
         "Gradients averaged from a baseline to your text; the scores sum to the change of the output.",
     ),
     "occlusion": ("Occlusion", "Takes each word away and measures what changes."),
-    "shapley": ("Shapley values", "Shares the change fairly among the words, over random orders. Thorough and slow."),
-    "lime": ("LIME", "Fits a linear model to 100 versions of the text with words missing."),
-    "mask-lrp": (
-        "Mask-LRP",
-        "Passes relevance through the attention heads you choose; use it with the heads view.",
+    "decoded-gradcam": (
+        "Decoded Grad-CAM",
+        "Reads one hidden layer: which words it holds, and how much they count.",
     ),
-}
-# These take the first places for models without an LM head.
-WITHOUT_LM_HEAD = {
-    "gradxact": (
-        "Gradient × input",
-        "Effect of each word on the target, to first order. A good start; noisy on long texts.",
+    "decoded-gradxact": (
+        "Decoded gradient × activation",
+        "Like decoded Grad-CAM, also with words against.",
     ),
     "gradcam": ("Grad-CAM", "Evidence for the target in each position of one hidden layer. Positive scores only."),
     "transformer-attribution": (
         "Attention relevance",
         "Follows relevance and attention through all blocks to the words. Positive scores only.",
+    ),
+    "mask-lrp": (
+        "Mask-LRP",
+        "Passes relevance through the attention heads you choose; use it with the heads view.",
+    ),
+    "shapley": ("Shapley values", "Shares the change fairly among the words, over random orders. Thorough and slow."),
+    "lime": ("LIME", "Fits a linear model to 100 versions of the text with words missing."),
+    "gradxact": (
+        "Gradient × input",
+        "Effect of each word on the target, to first order. Fastest; noisy.",
     ),
 }
 LABELS = {
@@ -67,7 +64,6 @@ LABELS = {
     "ridge": "Ridge regression",
     "random": "Random (to compare with)",
     "lrp": "LRP",
-    "attn-lrp": "AttnLRP",
     "pa-lrp": "PA-LRP (tokens and positions)",
     "gim": "GIM",
     "partial-lrp": "Partial LRP",
@@ -100,28 +96,18 @@ class Label:
     group: str
 
 
-def describe(method: "Method", decodes: bool = True) -> Label:
-    """How a method appears on screen, for a model with an LM head (`decodes`) or without one."""
-    first = recommended(decodes)
-    if method.name in first:
-        return Label(*first[method.name], "recommended")
+def describe(method: "Method") -> Label:
+    """How a method appears on screen."""
+    if method.name in RECOMMENDED:
+        return Label(*RECOMMENDED[method.name], "recommended")
     summary = (inspect.getdoc(type(method)) or "").split("\n\n")[0].replace("\n", " ")
     return Label(label_of(method.name), summary, "published" if "@" in method.name else "more")
-
-
-def recommended(decodes: bool) -> dict[str, tuple[str, str]]:
-    """The methods to try first, in order, for a model with an LM head (`decodes`) or without one."""
-    return (
-        RECOMMENDED
-        if decodes
-        else WITHOUT_LM_HEAD | {name: texts for name, texts in RECOMMENDED.items() if name not in WITHOUT_LM_HEAD}
-    )
 
 
 def label_of(name: str) -> str:
     """The name of a method on screen; a name that is not in the catalogue stays as it is."""
     base, _, variant = name.partition("@")
-    label_by_name = {key: label for key, (label, _) in (WITHOUT_LM_HEAD | RECOMMENDED).items()} | LABELS
+    label_by_name = {key: label for key, (label, _) in RECOMMENDED.items()} | LABELS
     label = label_by_name.get(base, base)
     return f"{label} · {SUFFIXES.get(variant, variant)}" if variant else label
 
@@ -150,7 +136,7 @@ def is_signed(method: "Method | None") -> bool:
 def own_promise(name: str) -> frozenset[str] | None:
     """Whether scores of nbsal's own method are 0 or more, and whether they depend on the target; None for others."""
     base, _, variant = name.partition("@")
-    if base not in RECOMMENDED | WITHOUT_LM_HEAD | LABELS or variant not in {"", *SUFFIXES}:
+    if base not in RECOMMENDED | LABELS or variant not in {"", *SUFFIXES}:
         return None
     parts = (("nonnegative", NONNEGATIVE), ("not_about_target", NOT_ABOUT_TARGET))
     return frozenset(promise for promise, names in parts if {base, name} & names)

@@ -77,9 +77,22 @@ def _check_gradients(subject: Subject, name: str) -> None:
     """Refuse a quantised model that passes no gradients on, such as one that also quantises what its layers read."""
     if not (method := quantization(subject.model)) or subject.task == sides.REPLY:
         return
+    if not passes_gradients(subject):
+        message = (
+            f"{name} reads gradients, and {subject.name} is quantised ({method}) so that none pass its layers. Use a "
+            "perturbation method such as occlusion, lime or shapley, or rollout, or load the model unquantised."
+        )
+        raise ModelError(message, part="gradients")
+
+
+def passes_gradients(subject: Subject) -> bool:
+    """Whether gradients pass from the outputs of a model to its embeddings, tried on three tokens.
+
+    Raise ModelError if the subject changes gradients, and the model has an operation that this does not know.
+    """
     encoded = subject.encode_ids([subject.model.config.vocab_size - 1, 0, 1])
 
-    def passes_gradients() -> bool:
+    def run() -> bool:
         with architecture.forward_mode(subject.model, gradients=True):
             logits, layers = run_model(subject, subject.inputs(encoded))
             if not logits.requires_grad:
@@ -87,12 +100,7 @@ def _check_gradients(subject: Subject, name: str) -> None:
             gradients = torch.autograd.grad(logits.square().sum(), layers.parts(0), allow_unused=True)
         return any(gradient is not None for gradient in gradients)
 
-    if not restore.exclusively(subject.model, passes_gradients):
-        message = (
-            f"{name} reads gradients, and {subject.name} is quantised ({method}) so that none pass its layers. Use a "
-            "perturbation method such as occlusion, lime or shapley, or rollout, or load the model unquantised."
-        )
-        raise ModelError(message, part="gradients")
+    return restore.exclusively(subject.model, run)
 
 
 def check_plain_weights(subject: Subject, name: str) -> None:

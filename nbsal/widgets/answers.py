@@ -12,6 +12,7 @@ from nbsal.answers.answer import Answer
 from nbsal.answers.judgement import Judgement
 from nbsal.answers.lazy import Hiding
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
+from nbsal.answers.prompt.sources import has_tool_results
 from nbsal.answers.scoring.hops import check_hops
 from nbsal.answers.words.evidence import Evidence, measure, passes
 from nbsal.answers.words.reply_facts import part_text
@@ -93,7 +94,7 @@ class Answers(Shading, MethodTraits, View):
         template: str | None = None,
         tools: Any = None,
         seed: int | None = None,
-        unit: Any = "sentence",
+        unit: Any = None,
         number: str | None = None,
         **settings: Any,
     ) -> None:
@@ -111,6 +112,9 @@ class Answers(Shading, MethodTraits, View):
         self._first: Answer | None = source if finished else None
         self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
+        if isinstance(source, Subject) and self._own_method is None:
+            has_documents = bool(documents) or has_tool_results(asked)
+            self._own_method = default.default_for_reply(source, has_documents, unit, settings.get("hops", 0))
         self._answers, self._hidings, self._spans, self._followed = (LastValue() for _ in range(4))
         self._evidence, self._checked, self._struck = LastValue(), LastValue(), LastValue()
         self._curves, self._rewrites = LastValue(), LastValue()
@@ -119,8 +123,7 @@ class Answers(Shading, MethodTraits, View):
 
     def as_explainer(self, source: Any) -> Explainer:
         if isinstance(source, Subject):
-            own = self._own_method
-            return Explainer(source, default.default_method(source, replies=True) if own is None else own)
+            return Explainer(source, self._own_method)
         explainer = super().as_explainer(source)
         return explainer if self._own_method is None else Explainer(explainer.subject, self._own_method)
 

@@ -11,8 +11,6 @@ from nbsal.answers.scoring.running import SpanSaliency
 from nbsal.explain.explanation import Floats
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
-from nbsal.methods.labels import label_of
-from nbsal.methods.lazy import Decoded, LayerMethod
 from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import name_in_sentence, percent
 from nbsal.render.text_lines import ScoredText
@@ -59,6 +57,10 @@ class Layers(ExplainerView):
             settings = {"layer": layer if isinstance(layer, int) else None} | settings
             source = source.every_layer()
         super().__init__(source, text, **settings)
+
+    def as_explainer(self, source: Any) -> Explainer:
+        explainer = super().as_explainer(source)
+        return explainer.for_layers if explainer.is_default else explainer
 
     @property
     def chosen(self) -> int:
@@ -121,8 +123,7 @@ class LayersPart(Part):
 
     def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> LayerSaliency | str:
         explainer = with_settings(self._explainer, inputs)
-        if not isinstance(explainer.method, LayerMethod | Decoded):
-            return f"{label_of(inputs['method'])} reads the whole model at once, so it has no layers."
+        explainer = explainer.for_layers
         if len(saliency.row) > explainer.subject.max_length:
             return TOO_LONG
         return explainer.every_layer(inputs["text"], inputs["target"])

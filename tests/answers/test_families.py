@@ -155,5 +155,5 @@ def test_attention_in_a_way_of_its_own_is_named():
     for method in ("gradxact", "occlusion"):
         assert nbsal.answer(subject, PROMPT, REPLY, method=method, progress=False).scores.any()
     with pytest.raises(ModelError) as caught:
-        nbsal.answer(subject, PROMPT, REPLY, progress=False)
+        nbsal.answer(subject, PROMPT, REPLY, method="gae", progress=False)
     assert caught.value.part == "attention maps"

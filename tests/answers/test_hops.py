@@ -102,7 +102,7 @@ def test_a_corpus_and_the_command_line_follow_the_reply(tmp_path, capsys):
     notes.write_text("\n".join(ROW["documents"]))
     printed = []
     for hops in ("0", "all"):
-        assert main(["answer", ROW["question"], "--documents", str(notes), "--unit", "document", "--hops", hops]) == 0
+        assert main(["answer", ROW["question"], "--documents", str(notes), "--method", "gae", "--hops", hops]) == 0
         printed.append(capsys.readouterr().out)
     assert f"{answer.sources(1, 'reply').share[0]:6.1%}" in printed[1] and printed[0] != printed[1]
 

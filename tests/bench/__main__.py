@@ -1,4 +1,4 @@
-"""Run all benchmarks and print one table of results: `python -m tests.bench [--only NAME ...] [--quick]`.
+"""Run all benchmarks and print one table of results: `python -m tests.bench [NAME ...] [--quick]`.
 
 Each benchmark runs in a process of its own, so that memory use is measured separately. Other output goes to stderr.
 """
@@ -6,15 +6,18 @@ Each benchmark runs in a process of its own, so that memory use is measured sepa
 from tests.bench.measure import run_alone
 from tests.bench.table import line, markdown, parser
 
-BENCHES = "single decoding relevance attribution perturbation games corpus pages lab views".split()
+BENCHES = "defaults single decoding relevance attribution perturbation games corpus pages lab views".split()
 BENCHES += "workbench growth peers answers answer_peers served live gpu".split()
 
 
 def main() -> None:
-    only = {"nargs": "*", "default": BENCHES, "choices": BENCHES, "metavar": "NAME", "help": ", ".join(BENCHES)}
-    options = parser(__doc__, only=only).parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHES)} (default: all)")
+    options = arguments.parse_args()
+    for unknown in set(options.names) - set(BENCHES):
+        arguments.error(f"{unknown} is none of {', '.join(BENCHES)}")
     print(markdown([]), flush=True)
-    for name in options.only:
+    for name in options.names or BENCHES:
         for row in run_alone(name, options.rounds, options.quick):
             print(line(row), flush=True)
 

@@ -3,8 +3,6 @@
 A new method is tested as soon as it is registered. One that cannot pass is named in `EXCEPTIONS` with the reason.
 """
 
-import warnings
-
 import pytest
 import torch
 
@@ -12,7 +10,6 @@ import nbsal
 from nbsal.methods import catalogue
 from nbsal.methods.base import REGISTER, LayerMethod, Method, register
 from nbsal.methods.cost import Cost
-from nbsal.methods.default import default_method
 from nbsal.methods.reference.thermostat import CaptumModel
 from nbsal.passes import trace
 from nbsal.support.errors import ModelError, UnknownName
@@ -136,16 +133,3 @@ def test_batches_and_padding(load, architecture, name):
 @pytest.mark.parametrize("architecture", ["bert", "roberta"])
 def test_batches_and_padding_with_other_settings(load, architecture, method):
     check(nbsal.Explainer(load(architecture), method))
-
-
-def test_without_a_method_the_best_that_can_run_explains(load, reviews):
-    assert nbsal.Explainer(reviews).method.name == "decoded-gradcam"
-    model = load("bert", decoding=False)
-    with pytest.warns(UserWarning, match="lm="):
-        assert nbsal.Explainer(model, layer=1).method == nbsal.GradientXActivation(layer=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # once is enough for each model
-        assert nbsal.Explainer(model)("A joy.").scores.any()
-        assert nbsal.Explainer(nbsal.load(lambda texts: [[0.3, 0.7]] * len(texts))).method.name == "occlusion"
-    replies = {load("gpt2", "causal"): "gae", load("mamba", "causal"): "gradxact"}
-    assert all(default_method(subject, replies=True) == name for subject, name in replies.items())

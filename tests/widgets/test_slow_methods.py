@@ -51,7 +51,7 @@ def test_a_slow_method_has_a_preview_and_waits_for_a_pause(slow, kind):
     view.text = "A dull bore."
     view.wait(60)
     first, is_preview, parts, _ = view.shown[0]
-    assert (first, is_preview, parts) == ("gradxact", True, ["A dull bore."])
+    assert (first, is_preview, parts) == ("attn-lrp", True, ["A dull bore."])
     after = [shown for shown in view.shown if shown[0] == "integrated"]
     assert not any(preview for _, preview, *_ in after) and view.started[0] - view.shown[0][3] >= slow_methods.PAUSE
     assert view.result.method == "integrated" and not view._preview
@@ -103,7 +103,7 @@ def test_the_first_result_of_many_passes_has_a_preview_and_the_time_left(small, 
     view = Highlight(nbsal.Explainer(small, "shapley"), text=TEXT)
     view.observe(lambda change: left.append(change["new"]), "_left")
     view._wait_briefly()
-    assert (view.result.method, view._preview, view.status) == ("gradxact", True, "computing")
+    assert (view.result.method, view._preview, view.status) == ("attn-lrp", True, "computing")
     go.set()
     assert "Shapley" in view.to_html() and not view._preview, "an export waits for the result"
     assert left[0] > left[-2] >= 0 and left[-1] is None

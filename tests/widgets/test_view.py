@@ -121,8 +121,8 @@ def test_impossible_values_are_refused(view, name, value, kind):
 
 
 def test_a_subject_is_explained_by_the_default_method(small, load):
-    assert Highlight(small, text=TEXT).method == "decoded-gradcam"
-    assert listed(Highlight(load("bert", decoding=False), text=TEXT).wait())[0]["name"] == "gradxact"
+    assert Highlight(small, text=TEXT).method == "attn-lrp"
+    assert listed(Highlight(load("bert", decoding=False), text=TEXT).wait())[0]["name"] == "attn-lrp"
     function = nbsal.load(lambda texts: [[0.3, 0.7]] * len(texts))
     assert Highlight(function, text=TEXT).wait().result.method == "occlusion"
 

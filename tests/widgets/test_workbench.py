@@ -143,9 +143,9 @@ def test_a_method_that_heads_act_on_opens_their_panel(view, explain):
     assert Workbench(nbsal.Explainer(explain.subject, "mask-lrp"), text=TEXT).panels == PANELS
 
 
-def test_a_method_without_layers_shows_the_reason(view):
+def test_a_method_without_layers_has_those_of_the_default_for_layers(view):
     view.method = "attcat"
-    assert view.wait()._layers["why"].startswith("AttCAT reads the whole model at once") and view.layers is None
+    assert view.wait().result.method == "attcat" and view.layers.method == "decoded-gradcam" and view._layers["scores"]
 
 
 def test_a_text_beyond_the_models_length_has_neither_layers_nor_games(load):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers.prompt.sources import Request, Source
+from nbsal.answers.prompt.sources import TOOL, Request, Source
 from nbsal.model.text.tokens import WORD, Row, Span
 from nbsal.support.errors import InputError, UnknownName
 
@@ -64,8 +64,16 @@ class Prompt:
             names.append(source.name(counts[source.kind]))
         return tuple(names)
 
+    @property
+    def default_unit(self) -> str:
+        """The level of units where none is named: documents, messages if there are results of tools, else sentences."""
+        if any(source.kind == "document" for source in self.sources):
+            return "document"
+        return "message" if any(source.role == TOOL for source in self.sources) else "sentence"
+
     def units(self, level: Any) -> list[Unit]:
         """The parts of the sources at a level; together they hold every token of a source, each once."""
+        level = self.default_unit if level is None else level
         if not isinstance(level, str):
             return self._requested_units(level)
         if level not in LEVELS:

@@ -9,6 +9,7 @@ from nbsal.support.errors import InputError
 from nbsal.support.validation import is_iterable
 
 PLACEHOLDER = "{documents}"
+TOOL = "tool"  # the role of messages that hold the results of tools
 BETWEEN = "\n\n"  # between documents, and between them and what follows
 
 
@@ -60,6 +61,12 @@ class Request:
         """The contents as the template gets them, then the documents that it places."""
         contents = ["".join(piece.text for piece in pieces) for pieces in self.contents]
         return contents + [self.sources[number].text for number in self.templated]
+
+
+def has_tool_results(asked: Any) -> bool:
+    """Whether what is asked holds messages with the results of tools."""
+    messages = asked if isinstance(asked, Sequence) and not isinstance(asked, str) else ()
+    return any(isinstance(message, Mapping) and message.get("role") == TOOL for message in messages)
 
 
 def parse_documents(documents: Any) -> list[Source]:

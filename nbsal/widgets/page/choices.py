@@ -78,7 +78,7 @@ def offered_methods(explainer: Explainer, layer_methods_only: bool = False) -> l
     subject, current = explainer.subject, explainer.method
     offered = (catalogue.every_method() | {current.name: current}).values()
     methods = [method_choice(method, subject, layer_methods_only) for method in offered]
-    order = {name: place for place, name in enumerate(labels.recommended(subject.decodes))}
+    order = {name: place for place, name in enumerate(labels.RECOMMENDED)}
     methods.sort(key=lambda choice: (bool(choice["unavailable"]), order.get(choice["name"], len(order))))
     return methods
 
@@ -93,7 +93,7 @@ def method_choice(method: Method, subject: Subject, layer_methods_only: bool = F
     if isinstance(subject.model, Served) and method.name not in subject.model.methods:
         reason = "needs the model itself, which a server does not show"
     reason = crossing.obstacle(method, subject) or reason
-    label = labels.describe(method, has_head)
+    label = labels.describe(method)
     return {
         "name": method.name,
         "label": label.label,

@@ -9,7 +9,7 @@ from nbsal.support.errors import Cancelled, NbsalError
 from nbsal.support.validation import Text
 from nbsal.widgets.page.jobs import Job, Worker
 
-QUICK = "gradxact"  # one pass, for every kind of model
+QUICK = "attn-lrp"  # the default, in about two passes
 SLOW = 1.0  # seconds from which a method is slow
 MANY = 50  # passes from which a method that has not run yet is taken for a slow one
 PAUSE = 0.4  # seconds without a new text

@@ -17,7 +17,7 @@ from nbsal.support.errors import InputError
 from nbsal.widgets.page.choices import offered_methods, view_choices
 from nbsal.widgets.parts.answer_parts import Rewritten, Struck, reply_text
 
-FIRST = ("gae", "gradxact", "integrated", "occlusion", "shapley", "lime", "attn-lrp", "decoded-gradxact")
+FIRST = ("occlusion", "attn-lrp", "gae", "ifr", "integrated", "shapley", "lime", "gradxact")
 ELSEWHERE = ("alti", "mask-lrp")  # they read encoders, or need a mask
 
 
