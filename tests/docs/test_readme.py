@@ -25,7 +25,7 @@ def test_the_shell_example_prints_what_is_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     ((command, output),) = [pair for pair in examples.with_outputs(README, "bash") if pair[1]]
     assert cli.main(shlex.split(command)[1:]) == 0
-    assert capsys.readouterr().out.startswith(output)
+    assert capsys.readouterr().out.split()[: len(output.split())] == output.split()  # some spaces are narrow ones
     assert (tmp_path / "why.html").stat().st_size
 
 
