@@ -66,7 +66,7 @@ signed(s.text, target=nbsal.contrast("positive", "negative"), check=True)
 
 # %% [markdown]
 # **4. Many texts.** `map` explains a whole list in batches. Added up by class and weighted by how rare a word is, the
-# scores show which words each class has most of. With 40 texts that is an anecdote; notebook 10 tests words on hundreds.
+# scores show which words each class has most of. With 40 texts that is an anecdote; notebook 10 tests words on 400.
 
 # %% tags=["gallery-classes"]
 # %matplotlib inline
@@ -85,8 +85,8 @@ explain("Nobody will call this film boring.", check=True)
 
 # %% [markdown]
 # The map says what the method reads at one layer. Whether hiding the words changes the decision is the check
-# (`check=True`), and here it says that *boring* alone does not: it takes *Nobody* as well, which the map gives next to nothing.
-# `nbsal.flip(explain, text)` searches for such a set. Whether the model is right is another question.
+# (`check=True`), and here it says that *boring* alone does not: it takes *Nobody* as well, which the map gives next to
+# nothing. `nbsal.flip(explain, text)` searches for such a set. Whether the model is right is another question.
 #
 # ## Where to go next
 #
@@ -103,7 +103,8 @@ explain("Nobody will call this film boring.", check=True)
 #
 # ## Exercises
 #
-# 1. Which words does the decision in cell 5 depend on? Try "Everybody" for "Nobody", then *great* for *boring*, in all combinations.
+# 1. Which words does the decision in cell 5 depend on? Try "Everybody" for "Nobody", then *great* for *boring*, in all
+#    combinations.
 # 2. Explain the first text with `nbsal.Explainer(subject, "occlusion")`. Do both methods name the same two words?
 # 3. Draw the clouds of `"decoded-simple"`. Which class has the more general words?
 #
