@@ -118,19 +118,19 @@ trace = nbsal.trace.record(subject.double, subject.encode(text), needs={"relevan
 readings = {"default": rules.DEFAULT, "two sums (lrp@chefer)": rules.CHEFER_RULES}
 sums = {name: trace.relevance_maps(chosen).hidden for name, chosen in readings.items()}
 changed = nbsal.trace.record(subject.double.changed(ATTN_LRP), subject.encode(text))
-sums["AttnLRP"] = {layer: states * changed.hidden_grad[layer] for layer, states in changed.hidden.items()}
+sums["AttnLRP"] = {k: states * changed.hidden_grad[k] / changed.values for k, states in changed.hidden.items()}
 frame = pandas.DataFrame({name: {f"l{k}": float(v.sum()) for k, v in layers.items()} for name, layers in sums.items()})
 frame.loc[[f"l{k}" for k in range(subject.depth, -1, -1)]].T.map("{:.3g}".format)
 
 # %% [markdown]
 # AttnLRP (Achtibat et al. 2024) hands relevance on in proportion to what was summed, for contributions of both signs.
 # Relevance is then a value times a gradient, of a model in which activations and the scale of norms are constants and
-# products hand half to each factor, and nothing is divided. What biases and softmax contribute is not handed on, so
-# that the sum does not stay 1. It mostly falls below: on 54 texts of three models it lies between 0 and 1 at the
-# embeddings in 48. In the other six, all reviews, the model is mostly undecided (five have a probability of at most
-# 0.7), and a small logit is what is left of large parts for and against. The amounts of either sign are larger than
-# their sum, but do not grow from block to block (`python -m tests.claims 04`, with `NBSAL_DATA` set, prints the
-# numbers for other texts here and below):
+# products hand half to each factor, and nothing is divided. It starts with the output; the table has shares of it. What
+# biases and softmax contribute is not handed on, so that the sum does not stay 1. It mostly falls below: on 54 texts of
+# three models it lies between 0 and 1 at the embeddings in 48. In the other six, all reviews, the model is mostly
+# undecided (five have a probability of at most 0.7), and a small logit is what is left of large parts for and against.
+# The amounts of either sign are larger than their sum, but do not grow from block to block (`python -m tests.claims
+# 04`, with `NBSAL_DATA` set, prints the numbers for other texts here and below):
 
 # %%
 sizes = {f"l{k}": float(v.abs().sum()) for k, v in sums["AttnLRP"].items()}

@@ -28,7 +28,7 @@ def subject():
 
 @pytest.fixture(scope="module")
 def result(subject):
-    return nbsal.answer(subject, MESSAGES, documents=DOCUMENTS, max_new_tokens=12, progress=False)
+    return nbsal.answer(subject, MESSAGES, documents=DOCUMENTS, method="gae", max_new_tokens=12, progress=False)
 
 
 def answer(subject, reply=" Ann.", **settings):

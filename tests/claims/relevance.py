@@ -46,7 +46,7 @@ def conservation(subject: Any, texts: Sequence[Any]) -> None:
     sums, sizes = [], []
     for text in texts:
         trace = nbsal.trace.record(subject.double.changed(ATTN_LRP), subject.encode(text))
-        products = [trace.hidden[layer] * trace.hidden_grad[layer] for layer in range(subject.depth + 1)]
+        products = [trace.hidden[k] * trace.hidden_grad[k] / trace.values for k in range(subject.depth + 1)]
         sums.append(float(products[0].sum()))
         sizes.append([float(product.abs().sum()) for product in products])
         if not 0 < sums[-1] < 1:

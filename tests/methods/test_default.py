@@ -6,6 +6,7 @@ import torch
 import nbsal
 from nbsal.methods.default import FOR_LAYERS, default_for_reply, default_method
 from tests import planted_kinds, zoo
+from tests.bench import defaults
 from tests.cases import cases
 
 
@@ -13,6 +14,13 @@ from tests.cases import cases
 def test_the_default_puts_a_planted_word_first(kind):
     model = planted_kinds.train(kind)
     assert model.first() >= len(model.texts) - 1
+
+
+def test_the_adjective_of_a_plain_sentence_comes_first():
+    subject = nbsal.load("demo/reviews-small")
+    assert defaults.first_words(subject, None) == (1.0, 0.0)
+    saliency = nbsal.Explainer(subject)("The plot is thin and the acting is dreadful.")
+    assert planted_kinds.strongest(saliency) == ["dreadful"]
 
 
 def test_the_default_is_the_first_method_that_follows_a_model(load, reviews):

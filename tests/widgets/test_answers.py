@@ -159,7 +159,7 @@ def test_a_selection_is_one_target_where_rows_cannot_be_summed(notes):
 
 
 def test_a_rival_is_explained_and_turns_the_signs(notes):
-    view = show(notes, method="occlusion")
+    view = show(notes, method="occlusion", unit="sentence")
     (at,) = place(view, "Oslo")
     from_page(view, rival="Rouen", at=at)
     view.wait()
