@@ -127,6 +127,15 @@ def test_pages_name_the_copy_and_lie_beside_its_files(small, tmp_path):
         view.to_html(tmp_path / "nowhere" / "page.html")
 
 
+def test_a_page_says_that_another_method_explains_in_place_of_one_that_it_cannot_run(small, tmp_path):
+    view = Highlight(nbsal.Explainer(small), text=TEXT, target="negative", check=False).wait()
+    shown = with_runnable_method(view)
+    assert (shown.method, shown.target, shown.text) == ("decoded-gradcam", "negative", TEXT)
+    page = view.to_html(tmp_path / "page.html", live=True).read_text(encoding="utf-8")
+    assert describe(shown, tmp_path, "page.html", view)["instead"] in page and view.method == "attn-lrp"
+    assert describe(shown, tmp_path, "page.html", shown)["instead"] == ""
+
+
 def refuse(view, tmp_path):
     with pytest.raises(InputError) as caught:
         view.wait().to_html(tmp_path / "page.html", live=True)
@@ -138,7 +147,7 @@ def test_what_the_page_would_not_follow_is_refused(tiny, load, tmp_path):
     def shown(method="gradcam", view=Highlight, **settings):
         return view(nbsal.Explainer(tiny, method, **settings), text="a b", check=False)
 
-    assert isinstance(refuse(shown("attcat"), tmp_path), UnknownName)
+    assert isinstance(refuse(shown("attcat", Compare), tmp_path), UnknownName)
     assert refuse(shown(nbsal.Decoded(nbsal.GradCAM(), form="per_token")), tmp_path).argument == "method"
     assert refuse(shown(long="window"), tmp_path).argument == "long"
     assert refuse(Highlight(nbsal.Explainer(tiny, "gradcam")("a b")), tmp_path).argument == "live"

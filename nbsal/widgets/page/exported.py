@@ -79,7 +79,9 @@ class ExportedWidget(Exportable, CheckedWidget):
         self._require_result()
         if place is None:
             return html_export.interactive(self, self._page_title())
-        return html_export.live(self, self._page_title(), live_page.describe(self, place.parent, place.name))
+        view = live_page.with_runnable_method(self)
+        page = live_page.describe(view, place.parent, place.name, self)
+        return html_export.live(view, view._page_title(), page)
 
     def to_png(self) -> bytes:
         """A picture as PNG."""
