@@ -65,7 +65,7 @@ def check(saliency: Saliency, masked_model: MaskedModel, target: Any, passes: in
     sets = [named, *(combinations(named, 2) if len(named) == MOST_NAMED else ())] if len(named) > 1 else []
     outcomes = hide([_places(tried, each) for each in sets]) or (result.alone[named[0]],)
     result = with_smallest(result, dict(zip(sets or [named], outcomes, strict=True)))
-    hidden = _places(tried, result.named)
+    hidden = _places(tried, result.named if result.rival is None else (result.rival,))
     draws = min(MOST_DRAWS, passes - 1 - len(tried) - len(sets))
     random = hide(_random_words(row, hidden, len(hidden), draws))
     return replace(result, random=random, drawn=len(hidden))
@@ -85,7 +85,7 @@ def first_check(saliency: Saliency, masked_model: MaskedModel, target: Any, mete
     group = tuple(tried.index(word) for word in words)
     sets = list(dict.fromkeys([(0,), group]))
     places = _places(tried, group)
-    random = _random_words(row, _places(tried, range(len(tried))), len(places), 1)
+    random = _random_words(row, _places(tried, range(len(tried))), len(places), FIRST - len(sets))
     outcomes = _hide(masked_model, row, reading, meter, [*(_places(tried, each) for each in sets), *random])
     result = replace(result, candidates=tried, alone=outcomes[:1], random=outcomes[len(sets) :], drawn=len(places))
     return replace(with_first(result, group, outcomes[len(sets) - 1]), first=True)

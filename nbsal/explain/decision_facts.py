@@ -80,7 +80,7 @@ class Check:
     `random` has the outcomes without as many random words. Values are probabilities of the target if `probable`.
     Hiding a word that matters lowers the value or, with `raises`, raises it: then it speaks against the target.
 
-    The `first` check of a text hides the strongest candidate alone, some together, and random words once.
+    The `first` check of a text hides the strongest candidate alone, some together, and random words.
     """
 
     candidates: tuple[Candidate, ...]
@@ -152,7 +152,13 @@ class Check:
         alone_turns = bool(turning) and not self.turns(self.together)
         best = max(turning if alone_turns else range(len(effects)), key=lambda number: effects[number])
         larger = max(effects[number] for number in leading) < HALF * effects[best] and self.counts(self.alone[best])
-        return best if best not in leading and (alone_turns or larger) else None
+        beats = all(effects[best] > self.effect(outcome) for outcome in self.random)
+        return best if best not in leading and (alone_turns or (larger and beats)) else None
+
+    @property
+    def told(self) -> Outcome:
+        """The outcome that the sentence tells: without the rival, or without the named words."""
+        return self.together if self.rival is None else self.alone[self.rival]
 
     def effect(self, outcome: Outcome) -> float:
         """How far hiding moves the value in the direction that is expected; of probabilities the log odds."""
@@ -303,9 +309,12 @@ def with_smallest(check: Check, hidden: Mapping[tuple[int, ...], Outcome]) -> Ch
             if check.adds(outcomes[named], outcomes[fewer]):
                 break
             named = fewer
-        best = max(check.main, key=lambda number: check.effect(check.alone[number]))
-        if check.effect(check.alone[best]) > check.effect(outcomes[named]):  # words may also make up for one another
-            named = (best,)
+        order = sorted(check.main, key=lambda number: -check.effect(check.alone[number]))
+        if check.effect(check.alone[order[0]]) > check.effect(outcomes[named]):  # words may make up for one another
+            named = (order[0],)
+        if len(named) == 1 and not check.counts(outcomes[named]):  # it stands for all that do nothing
+            content = [number for number in order if not is_function_word(check.candidates[number].text)]
+            named = ((content or order)[0],)
     several = [each for each in hidden if len(each) > 1 and each != named]
     return replace(check, named=named, together=outcomes[named], others=len(several))
 

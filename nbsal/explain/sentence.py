@@ -24,6 +24,12 @@ MOST = 0.5  # share of all absolute scores on special tokens above which the sen
 NUMBERS = "no one two three four five six seven eight nine ten".split()
 NOT_CHECKED = "not checked"
 OCCLUSION = "occlusion"
+Advice = Literal["", "rescue", "search"]
+CALLS = {  # that follow the advice, where there is nothing to press
+    "": "",
+    "rescue": "explain.rescue(text) tries other methods",
+    "search": "nbsal.flip(explain, text) searches further",
+}
 
 
 @dataclass(frozen=True)
@@ -38,13 +44,13 @@ class Statement:
     state: State = "unchecked"
     line: str = ""
     effects: tuple[tuple[str, str, float | None], ...] = ()
-    advice: Literal["", "rescue", "search"] = ""
+    advice: Advice = ""
 
     @property
     def notes(self) -> list[str]:
         """The lines below the sentence where there are no bars."""
         effects = " · ".join(f"{label} {value}" for label, value, _ in self.effects)
-        return [note for note in (self.line, effects) if note]
+        return [note for note in (self.line, effects, CALLS[self.advice]) if note]
 
     def text(self) -> str:
         """The sentence as plain text."""
@@ -66,8 +72,8 @@ def statement(facts: DecisionFacts) -> Statement:
     if not facts.words:
         return Statement(lead)
     if not any(score for _, score, _ in facts.words):
-        advice: Literal["", "rescue"] = "" if facts.method == OCCLUSION else "rescue"
-        return Statement(phrases(lead, " ", _every_zero(facts)), advice=advice)
+        state: State = "unchecked" if check is None else check.state
+        return Statement(phrases(lead, " ", _every_zero(facts)), state, advice=_rescue(facts))
     if check is None or facts.heads_off is not None:
         return Statement(phrases(lead, " ", _scores(facts)))
     checked = _Checked(facts, check)
@@ -139,12 +145,17 @@ def _target_share(facts: DecisionFacts) -> list[Phrase]:
     return phrases(" (", ("struck", before), f" → {after} with {heads_off.off} of {heads_off.total} heads off)")
 
 
+def _rescue(facts: DecisionFacts) -> Advice:
+    """The advice to try another method, which those that hide words need not."""
+    return "" if facts.method == OCCLUSION else "rescue"
+
+
 def _every_zero(facts: DecisionFacts) -> str:
     """Why every word may score 0, and what to do."""
     if facts.special:
         return "Every word scores 0: all of the score is on special tokens. Try another layer, or occlusion."
     if facts.method == OCCLUSION:
-        return "Every word scores 0: without any one of them nothing changes."
+        return "Every word scores 0: without any one of them nothing changes. Try nbsal.flip, which hides several."
     return "Every word scores 0: the output is saturated or does not depend on the words. Try occlusion."
 
 
@@ -206,13 +217,11 @@ class _Checked:
         return phrases("The scores name ", named, f", but without {them} nothing changes ({value})", more, ".")
 
     def line(self) -> str:
-        """How the sentence was checked, and what may tell more."""
+        """How the sentence was checked."""
         check = self.check
-        before = self._value(check.whole.value).removesuffix("\u202f%")
-        change = f"checked by hiding words: {before} → {self._value(check.together.value)}"
-        random = "" if check.largest_random is None else f"; {self._draws()}: {self._bound()}"
-        more = {"rescue": "; explain.rescue(text) tries other methods", "search": "; nbsal.flip searches further"}
-        return change + random + more.get(self.advice(), "")
+        before, without = self._value(check.whole.value).removesuffix("\u202f%"), self._value(check.told.value)
+        random = f"; {self._draws()}: {self._bound()}" if check.random else ""
+        return f"checked by hiding words: {before} → {without}{random}"
 
     def effects(self) -> list[tuple[str, str, float | None]]:
         """The value without each candidate, without those named together, and without random words."""
@@ -226,11 +235,11 @@ class _Checked:
         values = [(f"without {plain(names)}", value) for names, value in pairs]
         return [(label, self._value(value), value if check.probable else None) for label, value in values]
 
-    def advice(self) -> Literal["", "rescue", "search"]:
+    def advice(self) -> Advice:
         """Another method where hiding does not support this one; a search where no set that was tried did anything."""
         check = self.check
-        if check.misses and self.facts.method != OCCLUSION:
-            return "rescue"
+        if check.misses:
+            return _rescue(self.facts)
         silent = check.classifies and check.state == "weak" and not check.moves(check.together)
         return "search" if silent and check.tried > 1 and not (check.first or check.search) else ""
 

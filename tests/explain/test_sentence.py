@@ -54,7 +54,8 @@ UNCHECKED = [
     (
         POSITIVE | {"method": "occlusion"},
         {"warm": 0},
-        "positive, 99.8 %. Every word scores 0: without any one of them nothing changes.",
+        "positive, 99.8 %. Every word scores 0: without any one of them nothing changes. Try "
+        "nbsal.flip, which hides several.",
     ),
     (POSITIVE, {"The": 9, "warm": 2, ".": -9}, "positive, 99.8 %. Ranked first: warm (not checked)."),
     (POSITIVE, {"The": 9, "not": 2, "n't": -2}, "positive, 99.8 %. Ranked first: not; against it: n't (not checked)."),
@@ -272,6 +273,13 @@ def test_the_smallest_set_that_does_the_same_is_named(alone, sets, named, value)
     assert smallest.tried == len(alone) + len(sets)
 
 
+def test_of_words_that_do_nothing_one_with_content_is_named():
+    silent = {"the": 0.995, "film": 0.997, "warm": 0.998}
+    check = checked({"the": 3, "film": 2, "warm": 1}, silent, 0.995)
+    smallest = with_smallest(replace(check, named=()), {(0, 1): Outcome("positive", 0.995)})
+    assert (smallest.named, smallest.together.value) == ((1,), 0.997)
+
+
 def test_a_word_that_alone_turns_the_decision_is_named_whatever_its_score():
     values = {"warm": 0.995, "slow": 0.4}
     for scores in ({"warm": 3, "slow": 1}, {"warm": 3, "slow": -3}):
@@ -283,7 +291,7 @@ def test_what_may_tell_more_is_offered():
     silent = {"beauty": 0.9975, "warm": 0.997, "funny": 0.997}
     weak = checked(WORDS, silent, 0.996, [0.997], classifies=True)
     facts = DecisionFacts(**POSITIVE, words=[(text, score, 0) for text, score in WORDS.items()], check=weak)
-    assert statement(facts).advice == "search" and "nbsal.flip" in statement(facts).line
+    assert statement(facts).advice == "search" and "nbsal.flip" in statement(facts).notes[-1]
     for other in (replace(weak, first=True), replace(weak, classifies=False)):
         assert statement(replace(facts, check=other)).advice == ""
     saturated = replace(facts, check=replace(weak, candidates=tuple(replace(w, score=1e-6) for w in weak.candidates)))
@@ -291,7 +299,7 @@ def test_what_may_tell_more_is_offered():
     zero = replace(facts, words=[("warm", 0.0, 0)], check=None)
     for wrong in (saturated, replace(facts, check=rival), zero):
         assert statement(wrong).advice == "rescue" and statement(replace(wrong, method="occlusion")).advice != "rescue"
-    assert "explain.rescue" in statement(saturated).line
+    assert all("explain.rescue" in statement(wrong).notes[-1] for wrong in (saturated, zero))
 
 
 SEARCHES = [

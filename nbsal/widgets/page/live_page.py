@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from nbsal.explain.function_words import FUNCTION_WORDS
 from nbsal.methods.lazy import Decoded, catalogue
 from nbsal.support.errors import InputError, UnknownName, file_error
 from nbsal.widgets.page.choices import method_choice, with_list
@@ -45,6 +46,7 @@ def describe(view: Any, folder: Path, page: str) -> dict[str, Any]:
         "labels": list(subject.labels),
         "layer": subject.default_layer,
         "methods": methods,
+        "function_words": sorted(FUNCTION_WORDS),
         "inputs": list(view.inputs),
         "needs_server": NEEDS_SERVER.format(page=quote(page)) + SAVED,
         "needs_wasm": NEEDS_WASM + SAVED,
