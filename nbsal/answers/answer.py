@@ -15,7 +15,7 @@ from nbsal.answers.lazy import Hiding, statistics
 from nbsal.answers.page import AnswerPicture, answer_html
 from nbsal.answers.prompt.reading import Reading, TokenStatistics, Unit, unit_sums
 from nbsal.answers.prompt.reply_span import tokens_of
-from nbsal.answers.scoring.hops import ALL, Count, Followed, check_hops, follow_answer
+from nbsal.answers.scoring.hops import ALL, SUMMED_HOPS, Count, Followed, check_hops, follow_answer
 from nbsal.answers.scoring.running import OF_ONE_TARGET, Running, SpanSaliency
 from nbsal.answers.words.carried import Carried
 from nbsal.answers.words.evidence import Evidence, measure, passes
@@ -115,7 +115,7 @@ class Answer:
         if hops == 0:
             return replace(self, followed=None)
         followed = follow_answer(self, self.scores, hops)
-        if "span" not in self.provenance or hops == ALL:  # rows were scaled, and must count in a sum as they did
+        if self.provenance.get("span") != SUMMED_HOPS or hops == ALL:  # shares, which must count in a sum as rows did
             sizes = np.abs(self.scores).sum(1, keepdims=True)
             followed = replace(followed, scores=sizes * followed.scores)
         return replace(self, followed=followed)

@@ -18,7 +18,7 @@ from nbsal.answers.prompt.reading import Reading, TokenStatistics
 from nbsal.answers.prompt.requests import check_reply_ids, read_asked
 from nbsal.answers.scoring import served
 from nbsal.answers.scoring.hiding import Hiding
-from nbsal.answers.scoring.hops import Count, no_rows
+from nbsal.answers.scoring.hops import SUMMED_HOPS, Count, no_rows
 from nbsal.answers.scoring.rows import Rows, default_number, score_rows
 from nbsal.answers.scoring.running import Running
 from nbsal.answers.scoring.statistics import token_statistics
@@ -340,7 +340,7 @@ def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: d
         provenance |= {"parameters": method.parameters(), "hidden": running.hiding.way, "subsets": len(subsets)}
     provenance |= rows.completeness
     if method.averages_span:
-        provenance["span"] = "averaged"
+        provenance["span"] = SUMMED_HOPS if method.sums_hops else "averaged"
     if rows.explained < len(rows.scores):
         provenance["explained"] = rows.explained
     return Answer(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nbsal.answers.prompt.reading import TEMPLATE, unit_sums
-from nbsal.answers.scoring.hops import ALL, Count, follow_answer
+from nbsal.answers.scoring.hops import ALL, SUMMED_HOPS, Count, follow_answer, scaled
 from nbsal.support.arrays import Floats
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import positive_number
@@ -72,7 +72,11 @@ def _part_scores(answer: Any, parts: Sequence[Sequence[int]], hops: Count | None
     again = hops == answer.hops and hops != ALL and "span" in answer.provenance
     rows = answer.rows if again else answer.scores
     summed = np.stack([rows[list(part)].sum(0) for part in parts])
-    return summed if hops == 0 or rows is not answer.scores else follow_answer(answer, summed, hops).scores
+    if hops == 0:
+        return summed
+    if rows is answer.scores:
+        return follow_answer(answer, summed, hops).scores
+    return summed if answer.provenance["span"] == SUMMED_HOPS else scaled(summed)
 
 
 def _drop(answer: Any, unit: int, part: Sequence[int]) -> float | None:

@@ -26,6 +26,7 @@ PROPERTIES = {
     "sums_to_1": "sum to 1",
     "sums_to_1_per_decision": "sum to 1 for each deciding position",
     "sums_to_output": "sum to the output",
+    "sums_to_output_less_absorbed": "sum to the output less what is recorded as absorbed",
     "sums_to_change": "sum to the change of the output from the baseline",
     "sums_to_change_on_average": "sum to the change of the output from the baselines, within sampling error",
     "not_complete": "do not sum exactly to the change of the output from the baselines (DeepLift's should)",
@@ -85,6 +86,7 @@ class Method(ABC):
     shares_pass: ClassVar[bool] = False  # whether later positions of a causal model change nothing (see `reply_trace`)
     linear: ClassVar[bool] = False  # whether the scores of a sum of targets are the sum of their scores
     averages_span: ClassVar[bool] = False  # whether positions, by the weights of a target's terms, are explained as one
+    sums_hops: ClassVar[bool] = False  # whether scores followed through a reply are sums, and not shares of 1
     by_block: ClassVar[bool] = False  # whether `Trace.blocks` is all that it reads, so that long texts need less memory
 
     def subject_for(self, subject: Subject) -> Subject:

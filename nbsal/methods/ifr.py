@@ -3,11 +3,14 @@
 A block adds to the residual stream what its attention heads bring from other positions. What a head brings from a
 position counts by how close it comes to their sum, in the l1 norm: its proximity. A span of positions is averaged first
 and then read as one, as Pan et al. (2026) do.
+
+A norm before attention counts as linear, with the scale that it has. A layer norm also subtracts the mean, which is
+linear; the program of Pan et al., written for models without it, does not.
 """
 
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -78,6 +81,7 @@ class IFR(alti.BlockMethod):
 
     shares_pass = True
     averages_span = True
+    centres: ClassVar[bool] = True  # whether a layer norm subtracts the mean
 
     def resolve(self, subject: Subject) -> Self:
         config = subject.model.config
@@ -102,8 +106,21 @@ class IFR(alti.BlockMethod):
                 end = int(weights[texts].any(0).nonzero().max()) + 1 if subject.causal else len(row)
                 at = queries[queries < end]
                 states, attention = values["hidden"][texts[0], :end], values["attention"][texts[0], :, : len(at), :end]
-                scores[texts, :end] += shares(block, paths, states, attention, at, weights[texts][:, at]).to(scores)
+                part = shares(block, paths, states, attention, at, weights[texts][:, at], self.centres)
+                scores[texts, :end] += part.to(scores)
         return scores
+
+
+@register("ifr@flashtrace", paper="Pan et al. 2026, as in the released code")
+@dataclass(frozen=True)
+class FlashTraceIFR(IFR):
+    """IFR as in the program of Pan et al.: layer norms do not subtract the mean, and hops add up sums over blocks.
+
+    So scores that are followed through a reply are not shares: they add up to more than 1.
+    """
+
+    centres = False
+    sums_hops = True
 
 
 def reading_weights(trace: Trace) -> Tensor:
@@ -117,10 +134,13 @@ def reading_weights(trace: Trace) -> Tensor:
     return normalise_rows(weights)
 
 
-def shares(block: Any, paths: Paths, states: Tensor, attention: Tensor, at: Tensor, weights: Tensor) -> Tensor:
+def shares(
+    block: Any, paths: Paths, states: Tensor, attention: Tensor, at: Tensor, weights: Tensor, centres: bool
+) -> Tensor:
     """Share of each position [column] in what each span reads in a block [row].
 
-    `attention` is [head, query, key] for the queries at the positions `at`, `weights` those of each span on them.
+    `attention` is [head, query, key] for the queries at the positions `at`, `weights` those of each span on them;
+    `centres` says whether a layer norm subtracts the mean.
     """
     value, out = block.get_submodule(paths.value), block.get_submodule(paths.out)
     norm, second = (block.get_submodule(path) if path else nn.Identity() for path in (paths.norm, paths.second))
@@ -137,7 +157,7 @@ def shares(block: Any, paths: Paths, states: Tensor, attention: Tensor, at: Tens
     attention = weights @ attention
     if not paths.second:
         whole = rest + _added(out, attention, values).to(wide)
-    sent = _by_head(linear(_without_centre(norm, states), _matrix(value)), paths, heads, out).to(wide)
+    sent = _by_head(linear(_linear_norm(norm, states, centres), _matrix(value)), paths, heads, out).to(wide)
     nearness = _proximities(sent, output.reshape(len(output), heads, -1), attention, whole)
     total = nearness.sum(-1) + _proximity(rest, whole)
     return nearness / total.clamp_min(torch.finfo(wide).tiny)[:, None]
@@ -187,13 +207,14 @@ def _matrix(projection: Any) -> Tensor:
     return weight.T if type(projection).__name__ == "Conv1D" else weight  # GPT-2's are the other way round
 
 
-def _without_centre(norm: nn.Module, states: Tensor) -> Tensor:
-    """What a norm makes of the states with their own scale, without centring them and without a bias, so linearly."""
+def _linear_norm(norm: nn.Module, states: Tensor, centres: bool) -> Tensor:
+    """What a norm makes of the states with their own scale and without a bias, so linearly."""
     if not type(norm).__name__.endswith("LayerNorm"):
         scaled: Tensor = norm(states)
         return scaled
     wide = states.to(torch.promote_types(states.dtype, torch.float32))
     epsilon = getattr(norm, "eps", getattr(norm, "variance_epsilon", 1e-5))
     deviation = (wide.var(-1, unbiased=False, keepdim=True) + epsilon).sqrt()
+    scaled = (wide - wide.mean(-1, keepdim=True) if centres else wide) / deviation
     weight = getattr(norm, "weight", None)  # OLMo's norms have none
-    return (wide / deviation if weight is None else wide / deviation * weight).to(states)
+    return (scaled if weight is None else scaled * weight).to(states)

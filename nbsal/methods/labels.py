@@ -68,7 +68,7 @@ LABELS = {
     "random": "Random (to compare with)",
     "lrp": "LRP",
     "attn-lrp": "AttnLRP",
-    "pa-lrp": "PA-LRP (tokens without positions)",
+    "pa-lrp": "PA-LRP (tokens and positions)",
     "gim": "GIM",
     "partial-lrp": "Partial LRP",
 }
@@ -78,6 +78,7 @@ SUFFIXES = {
     "chefer": "Chefer et al. 2021",
     "allennlp": "AllenNLP",
     "thermostat": "ThermoStat",
+    "flashtrace": "FlashTrace",
 }
 
 # What the first sentence and the legend need of nbsal's own methods, without importing them; tests compare it with the

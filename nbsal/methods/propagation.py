@@ -36,6 +36,7 @@ class RelevanceMethod(Method):
     """
 
     rules: ClassVar[Rules] = DEFAULT
+    contrasts: ClassVar[bool] = True  # whether the scores of a difference of outputs have a meaning
     family = "relevance"
     per_end = True
     by_block = True
@@ -56,6 +57,16 @@ class RelevanceMethod(Method):
             return plain
         return plain.mixed if self.dtype == "mixed" else plain.double
 
+    def total(self, trace: Trace) -> Tensor:
+        contrast = next((each.target for each in trace.decisions if each.target.is_contrast), None)
+        if contrast is not None and not self.contrasts:
+            message = (
+                f"{self.name} explains single outputs, and {contrast.label!r} is a difference of outputs, whose parts "
+                "cancel. Explain each output by itself, or the difference by attn-lrp, integrated or occlusion."
+            )
+            raise InputError(message, argument="target", value=contrast.label)
+        return super().total(trace)
+
     def attention_filter(self, trace: Trace) -> AttentionFilter:
         """How relevance is changed where attention is multiplied with the values."""
         return unfiltered
@@ -72,6 +83,8 @@ class RelevanceMethod(Method):
 class LRP(RelevanceMethod):
     """Relevance of the embedding at each position."""
 
+    contrasts = False
+
     def scores(self, trace: Trace) -> Tensor:
         return trace.first_block("relevance", rules=self.rules)["relevance"].sum(-1)
 
@@ -86,6 +99,7 @@ class InputXGradient(RelevanceMethod):
 
     shares_pass = True
     linear = True
+    per_end = False
 
     @property
     def gradients(self) -> Gradients:
@@ -110,14 +124,25 @@ class InputXGradient(RelevanceMethod):
     needs={"hidden", "hidden_grad"},
     paper="Achtibat et al. 2024",
     cost=Cost(1, backwards=1),
-    promise={"signed", "about_target"},
+    promise={"signed", "about_target", "sums_to_output_less_absorbed"},
 )
 @dataclass(frozen=True)
 class AttnLRP(InputXGradient):
     """Relevance of the embedding at each position under the rules of AttnLRP, which also propagate through softmax.
 
-    Relevance begins with 1 at each explained logit, and sums to 1 less what biases and softmax absorb.
+    Relevance begins with the explained output, a logit or a difference of logits. The provenance says what biases and
+    softmax have `absorbed`: with it, the scores sum to the output.
+
+    >>> import nbsal
+    >>> saliency = nbsal.Explainer(nbsal.load("demo/reviews"), "attn-lrp")("A joy.")
+    >>> float(saliency.scores.sum() + saliency.provenance["absorbed"]).__round__(1)  # the logit
+    5.8
     """
+
+    def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
+        absorbed = trace.values - self.total(trace).sum(1)
+        pairs = zip(super().notes(trace), absorbed.tolist(), strict=True)
+        return [note | {"absorbed": rest} for note, rest in pairs]
 
 
 @register(
@@ -129,14 +154,16 @@ class AttnLRP(InputXGradient):
 )
 @dataclass(frozen=True)
 class PositionAwareLRP(InputXGradient):
-    """Relevance of the token at each position under the rules of AttnLRP, apart from that of the position itself.
+    """Relevance of the token at each position under the rules of AttnLRP, plus the size of that of the position itself.
 
-    The provenance says what went to the `positions`, and what neither has (`absorbed`: by biases, by softmax, by
-    rounding), as shares of the output.
+    Where positions rotate queries and keys, every block has its own relevance at cosines and at sines, whose sizes are
+    added. Sizes have no sign, so the scores do not sum to the output; the provenance says how much of their sum is that
+    of `positions`.
     """
 
+    contrasts = False
     shares_pass = False
-    per_end = False
+    linear = False
     by_block = False
 
     def layers(self, depth: int) -> set[int]:
@@ -144,18 +171,17 @@ class PositionAwareLRP(InputXGradient):
 
     def resolve(self, subject: Subject) -> Self:
         if not position_tables(subject.model):
-            message = f"{subject.name} has no positions that could be told apart from its tokens. Use attn-lrp."
+            message = f"{subject.name} has no positions that are separate from its tokens. Use attn-lrp."
             raise ModelError(message, part="positions")
         return super().resolve(subject)
 
     def scores(self, trace: Trace) -> Tensor:
-        return trace.apart().tokens
+        separate = trace.separate()
+        return separate.tokens + separate.positions
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
-        apart = trace.apart()
-        absorbed = apart.output - apart.tokens.sum(1) - apart.positions
-        pairs = zip(super().notes(trace), apart.positions.tolist(), absorbed.tolist(), strict=True)
-        return [note | {"positions": share, "absorbed": rest} for note, share, rest in pairs]
+        pairs = zip(super().notes(trace), trace.separate().positions.sum(1).tolist(), strict=True)
+        return [note | {"positions": size} for note, size in pairs]
 
 
 @register(
@@ -191,6 +217,8 @@ class GIM(InputXGradient):
 @dataclass(frozen=True)
 class PartialLRP(RelevanceMethod):
     """Relevance of the last block's attention, propagated no further down."""
+
+    contrasts = False
 
     def scores(self, trace: Trace) -> Tensor:
         if has_two_sides(trace):

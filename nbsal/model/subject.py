@@ -35,7 +35,6 @@ class ChangedGradients(Protocol):
     @property
     def reads_weights(self) -> bool: ...
     def running(self, model: Any) -> AbstractContextManager[None]: ...
-    def start(self, logits: Tensor) -> Tensor: ...
 
 
 @checked
@@ -326,7 +325,7 @@ class Subject:
             output = self.model(**inputs, **options)
         span = self.task == "span"
         logits: Tensor = torch.stack((output.start_logits, output.end_logits), -1) if span else output.logits
-        return logits if self.gradients is None else self.gradients.start(logits)
+        return logits
 
     def running(self) -> AbstractContextManager[None]:
         """What the model, or a part of it, runs in, so that it has the gradients of this subject."""

@@ -44,6 +44,22 @@ class Target:
         """The explained number, from the logits of a text; trailing axes are kept."""
         return torch.stack([weight * self._number(logits, index) for index, weight in self.terms]).sum(0)
 
+    def relevance(self, logits: Tensor) -> Tensor:
+        """The number whose gradient at the logits is the relevance that they start with.
+
+        A difference starts as one relevance, of 1: each logit gets a share by its size. Two relevances would cancel.
+        """
+        if not self.is_contrast:
+            return self.value(logits)
+        outputs = torch.stack([logits[index] for index, _ in self.terms])
+        sizes = outputs.detach().abs() * outputs.new_tensor([abs(weight) for _, weight in self.terms])
+        return outputs @ (sizes / sizes.sum().clamp_min(torch.finfo(sizes.dtype).tiny))
+
+    @property
+    def is_contrast(self) -> bool:
+        """Whether some outputs count against others."""
+        return any(weight < 0 for _, weight in self.terms)
+
     def _number(self, logits: Tensor, index: tuple[int, ...]) -> Tensor:
         if self.number == "logit":
             return logits[index]

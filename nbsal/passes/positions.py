@@ -1,13 +1,14 @@
-"""Where a model adds or multiplies positions, so that their relevance is told apart from that of the tokens.
+"""Where a model adds or multiplies positions, so that their relevance is separate from that of the tokens.
 
 Relevance then starts at the token embeddings and at the positions: at tables that are added, learned or sinusoidal,
 and at the cosines and sines of rotary positions, which are factors of queries and keys and get half (Bakish et al.
-2025). Positions that act on attention scores (T5, ALiBi, DeBERTa) are part of the operation, and get none.
+2025). Each block that reads cosines and sines has relevance of its own at them. Positions that act on attention scores
+(T5, ALiBi, DeBERTa) are part of the operation, and get none.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -24,79 +25,104 @@ ADDED = re.compile(r"(^|\.)(position_embeddings|embed_positions|wpe)$")
 
 
 @dataclass(frozen=True)
-class Apart:
-    """The relevance of tokens, [batch, position]; of all positions together, and of the output, [batch]."""
+class TokensAndPositions:
+    """The relevance of tokens, and the sizes of that of their positions, both [batch, position]."""
 
     tokens: Tensor
     positions: Tensor
-    output: Tensor
 
 
 @dataclass
-class ApartGraph:
-    """A forward pass from token embeddings and positions to logits, along which any number of targets propagate."""
+class SeparateGraph:
+    """A forward pass from token embeddings and positions to logits, along which any number of targets propagate.
 
-    logits: Tensor
-    tokens: list[Tensor]
-    positions: list[Tensor]
+    `positions` has for each side of the model, as `tokens` has, every tensor of positions that was added or multiplied.
+    """
 
-    def relevance(self, value: Tensor) -> Apart:
-        """What is told apart of a number that is made of the logits.
+    logits: Tensor = field(default_factory=lambda: torch.empty(0))
+    tokens: list[Tensor] = field(default_factory=list)
+    positions: list[list[Tensor]] = field(default_factory=list)
 
-        >>> tokens, positions = torch.ones(1, 3, 2, requires_grad=True), torch.ones(1, 3, 2, requires_grad=True)
+    def relevance(self, value: Tensor) -> TokensAndPositions:
+        """The relevance of a number that is made of the logits.
+
+        >>> tokens, positions = torch.ones(1, 3, 2, requires_grad=True), -torch.ones(1, 3, 2).requires_grad_()
         >>> logits = (tokens + positions).sum((1, 2))[:, None]
-        >>> ApartGraph(logits, [tokens], [positions]).relevance(logits[0, 0]).positions
-        tensor([6.])
+        >>> SeparateGraph(logits, [tokens], [[positions]]).relevance(logits[0, 0])
+        TokensAndPositions(tokens=tensor([[2., 2., 2.]]), positions=tensor([[2., 2., 2.]]))
         """
-        tensors, count = [self.logits, *self.tokens, *self.positions], 1 + len(self.tokens)
-        output, *gradients = torch.autograd.grad(value, tensors, retain_graph=True, materialize_grads=True)
-        relevance = [(each.detach() * grad).sum(-1) for each, grad in zip(tensors[1:], gradients, strict=True)]
-        positions = torch.stack([each.flatten(1).sum(1) for each in relevance[count - 1 :]]).sum(0)
-        return Apart(torch.cat(relevance[: count - 1], 1), positions, output.flatten(1).sum(1))
+        tensors = [tensor for group in (self.tokens, *self.positions) for tensor in group]
+        gradients = torch.autograd.grad(value, tensors, retain_graph=True, materialize_grads=True)
+        products = iter((each.detach() * grad).sum(-1) for each, grad in zip(tensors, gradients, strict=True))
+        tokens = [next(products) for _ in self.tokens]
+        sizes = [
+            torch.stack([next(products).abs() for _ in used]).sum(0) if used else torch.zeros_like(side)
+            for side, used in zip(tokens, self.positions, strict=True)
+        ]
+        return TokensAndPositions(torch.cat(tokens, 1), torch.cat(sizes, 1))
 
 
-def apart(subject: Subject, encoded: Encoded, decisions: Sequence[Decision], graphs: dict[Any, Any]) -> Apart:
+def separate(
+    subject: Subject, encoded: Encoded, decisions: Sequence[Decision], graphs: dict[Any, Any]
+) -> TokensAndPositions:
     """The relevance of tokens and positions for some decisions of a subject whose gradients are relevance.
 
     The forward pass is kept in `graphs`, for other decisions on the same texts.
     """
 
-    def run() -> Apart:
-        if ApartGraph not in graphs:
-            graphs[ApartGraph] = record_apart(subject, encoded)
-        logits = graphs[ApartGraph].logits
-        values = [decision.target.value(row) for decision, row in zip(decisions, logits, strict=True)]
-        result: Apart = graphs[ApartGraph].relevance(torch.stack(values).sum())
-        return result
+    def run() -> TokensAndPositions:
+        if SeparateGraph not in graphs:
+            graphs[SeparateGraph] = record_separately(subject, encoded)
+        graph: SeparateGraph = graphs[SeparateGraph]
+        values = [decision.target.value(row) for decision, row in zip(decisions, graph.logits, strict=True)]
+        return graph.relevance(torch.stack(values).sum())
 
     return restore.exclusively(subject.model, run)
 
 
-def record_apart(subject: Subject, encoded: Encoded) -> ApartGraph:
+def record_separately(subject: Subject, encoded: Encoded) -> SeparateGraph:
     """Run a subject, whose gradients are relevance, with graphs from token embeddings and positions on.
 
     >>> import nbsal
     >>> subject = nbsal.load("demo/notes")
-    >>> graph = record_apart(subject, subject.encode("A joy."))
-    >>> len(graph.tokens), len(graph.positions)  # one table; cosines and sines
-    (1, 2)
+    >>> graph = record_separately(subject, subject.encode("A joy."))
+    >>> len(graph.tokens), len(graph.positions[0])  # one table; cosines and sines of four blocks
+    (1, 8)
     """
-    graph, model = ApartGraph(torch.empty(0), [], []), subject.model
+    graph, model = SeparateGraph(), subject.model
+    tables: list[Tensor] = []  # of the side that runs now
 
     def of_tokens(module: nn.Module, args: Any, kwargs: Any, output: Tensor) -> Tensor:
+        tables.clear()
         graph.tokens.append(output.detach().requires_grad_())
+        graph.positions.append([])
         return graph.tokens[-1]
 
     def of_positions(module: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
         tensors = [each.detach().requires_grad_() for each in _of_each_text(output, len(encoded))]
-        graph.positions += tensors
+        tables.extend(tensors)
+        graph.positions[-1] += tensors
         return tuple(tensors) if isinstance(output, tuple) else tensors[0]
+
+    def of_block(module: nn.Module, args: Any, kwargs: Any) -> Any:
+        def copy(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple(map(copy, value))
+            if not any(value is table for table in tables):
+                return value
+            used = graph.positions[-1]
+            used[:] = [each for each in used if each is not value]  # read by blocks only
+            used.append(value.detach().requires_grad_())
+            return used[-1]
+
+        return tuple(map(copy, args)), {name: copy(value) for name, value in kwargs.items()}
 
     memory.check_fits(subject, encoded, 0, memory.STATES * len(architecture.blocks(model)))
     with (
         architecture.forward_mode(model, gradients=True),
         restore.hooks(model, token_tables(model), after=of_tokens),
         restore.hooks(model, position_tables(model), after=of_positions),
+        restore.hooks(model, _all_blocks(model), before=of_block),
     ):
         graph.logits = subject.logits(subject.inputs(encoded))
     return graph
@@ -123,6 +149,11 @@ def token_tables(model: nn.Module) -> list[nn.Module]:
     if sides.writes_replies(transformer):
         parts = [architecture.body(transformer, side) for side in (sides.SOURCE, sides.REPLY)]
     return list(dict.fromkeys(part.get_input_embeddings() for part in parts))
+
+
+def _all_blocks(model: nn.Module) -> list[nn.Module]:
+    both = sides.writes_replies(transformer_of(model))
+    return [block for side in (sides.SOURCE, sides.REPLY)[: 1 + both] for block in architecture.blocks(model, side)]
 
 
 def _of_each_text(output: Any, count: int) -> tuple[Tensor, ...]:

@@ -21,7 +21,7 @@ from nbsal.model.running.finite import check_finite
 from nbsal.model.running.fused_attention import FusedAttention, FusedRecorder, Mixer
 from nbsal.model.running.layout import check_count, check_layout, unpad
 from nbsal.model.subject import Subject
-from nbsal.model.target import Decision
+from nbsal.model.target import Decision, Target
 from nbsal.model.text.tokens import Encoded
 from nbsal.passes.attention_flow import Cut, flow
 from nbsal.passes.lrp import mode
@@ -130,11 +130,20 @@ class Stream:
         """The gradient and the relevance of the targets at the last layer, where they are needed."""
         gradient = relevance = None
         if any(part.endswith("_grad") for part in recorded_parts(parts)):
-            gradient = _head_gradient(decisions, self.encoded, self.logits, self.last)
+            gradient = self._head_gradient(Target.value, decisions, self.logits, self.last)
             check_finite(self.logits, gradient)
         if "relevance" in parts:
-            relevance = _head_gradient(decisions, self.encoded, _proxy(self.logits), _proxy(self.last))
+            relevance = self._head_gradient(Target.relevance, decisions, _proxy(self.logits), _proxy(self.last))
         return gradient, relevance
+
+    def _head_gradient(
+        self, number: Callable[[Target, Tensor], Tensor], decisions: Sequence[Decision], logits: Tensor, last: Tensor
+    ) -> Tensor:
+        """The gradient of a number of each target at the last layer; on proxies, relevance."""
+        pairs = zip(decisions, unpad(logits, self.encoded), strict=True)
+        values = torch.stack([number(decision.target, row_logits) for decision, row_logits in pairs])
+        (gradient,) = _gradients(values, [last], torch.ones_like(values), retain_graph=True)
+        return gradient
 
     def _run_block(self, index: int, gradient: Tensor | None, relevance: Tensor | None, selection: Selection) -> Block:
         """The values of a block; `gradient` and `relevance` are those at its output."""
@@ -311,14 +320,6 @@ def _running(
         else mode.rules_mode(subject.model, rules, {}, subject.multiplies_in_float32) as relevance_mode,
     ):
         yield relevance_mode
-
-
-def _head_gradient(decisions: Sequence[Decision], encoded: Encoded, logits: Tensor, last: Tensor) -> Tensor:
-    """The gradient of the targets' values at the last layer; on proxies, relevance."""
-    pairs = zip(decisions, unpad(logits, encoded), strict=True)
-    values = torch.stack([decision.target.value(row_logits) for decision, row_logits in pairs])
-    (gradient,) = _gradients(values, [last], torch.ones_like(values), retain_graph=True)
-    return gradient
 
 
 def _from_several(outputs: Sequence[Tensor], hidden: Tensor, arriving: Sequence[Tensor]) -> Tensor:

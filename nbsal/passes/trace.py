@@ -28,7 +28,7 @@ from nbsal.passes import positions
 from nbsal.passes.lrp.graph import RelevanceGraph, relevance_forward, relevance_graph, run_for_relevance
 from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMaps, unfiltered
 from nbsal.passes.lrp.rules import DEFAULT, Rules
-from nbsal.passes.positions import Apart
+from nbsal.passes.positions import TokensAndPositions
 from nbsal.passes.stream import Block, Selection, Stream, open_stream, recorded_parts
 from nbsal.support.errors import UnknownName
 from nbsal.support.progress import Meter
@@ -145,10 +145,10 @@ class Trace:
             spread = self.lengths() if rules.spread and self.subject.task == "span" else None
             return graph.propagate(self.encoded, self.decisions, attention_filter, spread)
 
-    def apart(self) -> Apart:
-        """Relevance of tokens and of positions, told apart, if the gradients of the subject are relevance."""
+    def separate(self) -> TokensAndPositions:
+        """The relevance of tokens and of positions, if the gradients of the subject are relevance."""
         graphs = {} if self.graphs is None else self.graphs
-        return self.cached("apart", lambda: positions.apart(self.subject, self.encoded, self.decisions, graphs))
+        return self.cached("separate", lambda: positions.separate(self.subject, self.encoded, self.decisions, graphs))
 
     def cached(self, key: Any, compute: Callable[[], T]) -> T:
         """The cached result of `compute`, which runs outside any inference mode of the caller."""

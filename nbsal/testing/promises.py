@@ -57,6 +57,7 @@ SINGLE: dict[str, Callable[[Saliency, int | None], bool]] = {
     "sums_to_1": lambda s, at: sum_is_1(s),
     "sums_to_1_per_decision": lambda s, at: sum_is_1(s),
     "reports_gap": lambda s, at: gap_is_reported(s),
+    "sums_to_output_less_absorbed": lambda s, at: "absorbed" in s.provenance,
     "same_per_type": lambda s, at: same_for_each_occurrence(s),
     "zero_at_special": lambda s, at: special_is_zero(s),
     "zero_at_special_in_layer_0": lambda s, at: special_is_zero(s),

@@ -50,9 +50,12 @@ def test_hops_are_products_of_the_rows(method):
         own = np.zeros(len(answer.reading.row))
         own[: len(direct.scores)] = direct.scores
         own /= np.abs(own).sum()
-        for hops in (1, 2, len(answer.ids)) if method != "ifr" else ():
+        for hops in (1, 2, len(answer.ids)):
             total, flow = expected(answer, own, hops)
             followed = answer.of(span, hops=hops)
+            assert np.abs(followed.scores).sum() <= 1 + 1e-9
+            if method == "ifr":  # hops read the model
+                continue
             np.testing.assert_allclose(followed.scores[:start], total, atol=1e-12)
             np.testing.assert_allclose(followed.scores[start:], flow[: len(followed.scores) - start], atol=1e-12)
             shares = followed.provenance["shares"]
@@ -151,10 +154,11 @@ def test_replies_of_any_model_are_followed(name, method):
         assert sum(shares["arrived"]) + shares["left in the reply"] + shares["cancelled"] == pytest.approx(1)
 
 
+@pytest.mark.parametrize("method", ["ifr", "ifr@flashtrace"])
 @pytest.mark.parametrize("span", [slice(-3, -1), -2])
-def test_ifr_reads_the_reply_as_one_weighted_span_at_each_hop(span):
-    """As Pan et al. do; tests/methods/test_ifr.py compares such a loop with their program."""
-    answer = explained("ifr", check=False)
+def test_ifr_reads_the_reply_as_one_weighted_span_at_each_hop(span, method):
+    """As Pan et al. do, who add up sums; ours are shares. tests/methods/test_ifr.py compares with their program."""
+    answer = explained(method, check=False)
     tokens, start = answer.tokens_of(span), answer.reading.start
     last = start + max(tokens)
 
@@ -165,21 +169,25 @@ def test_ifr_reads_the_reply_as_one_weighted_span_at_each_hop(span):
         return saliency.scores.astype(float)
 
     scores = read({start + token - 1: 1.0 for token in tokens})
-    result, ratio, sums = scores[:start].copy(), 1.0, [scores[:start].sum() / scores.sum()]
+    size = scores.sum() if method == "ifr" else 1
+    result, ratio, sums = scores[:start] / size, 1.0, [scores[:start].sum() / scores.sum()]
     for hops in (1, 2, 3):
         carried = scores[start:last]
         ratio *= carried.sum() / scores.sum()
         scores = read({start + i: float(weight) for i, weight in enumerate(carried)})
-        result += ratio * scores[:start]
+        result = result + ratio * scores[:start] / (scores.sum() if method == "ifr" else 1)
         sums.append(ratio * scores[:start].sum() / scores.sum())
         followed = answer.of(span, hops=hops)
         np.testing.assert_allclose(followed.scores[:start], result, rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(followed.provenance["shares"]["arrived"], sums, rtol=1e-4)
+        shares = followed.provenance["shares"]
+        np.testing.assert_allclose(shares["arrived"], sums, rtol=1e-4)
+        assert sum(sums) + shares["left in the reply"] + shares["cancelled"] == pytest.approx(1)
+        assert bool(np.isclose(np.abs(followed.scores).sum(), 1)) is (method == "ifr")
     assert answer.of(span, hops="all").provenance["shares"]["left in the reply"] <= 1e-9
     through = answer.through(2)
-    np.testing.assert_allclose(
-        through.rows[tokens[-1], :start], answer.of(tokens[-1], hops=2).scores[:start], rtol=1e-4, atol=1e-6
-    )
+    row, part = through.rows[tokens[-1], :start], answer.of(tokens[-1], hops=2).scores[:start]
+    size = answer.scores[tokens[-1]].sum() if method == "ifr" else 1
+    np.testing.assert_allclose(row, part * size, rtol=1e-4, atol=1e-6)
 
 
 def test_the_view_follows_the_reply():

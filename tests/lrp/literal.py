@@ -129,7 +129,7 @@ class Tape(TorchFunctionMode):
 
 
 def relevance(model, run, first_blocks, index):
-    """The relevance of each embedding that the first block of a side reads, from 1 at the logit at `index`."""
+    """The relevance of each embedding that the first block of a side reads, from the logit at `index`."""
     tape, roots = Tape(), []
     single = [m for m in model.modules() if "activations" in type(m).__module__ or functions.is_norm(m)]
 
@@ -160,7 +160,7 @@ def relevance(model, run, first_blocks, index):
 def propagate(tape, roots, logits, index):
     """The relevance of the roots, from 1 at a logit, through all recorded functions from the last to the first."""
     arrived = {id(logits): torch.zeros_like(logits)}
-    arrived[id(logits)][index] = 1.0
+    arrived[id(logits)][index] = logits[index]
     for function, args, kwargs, z, number in reversed(tape.calls):
         if id(z) in arrived:
             for x, part in tape.hand_back(function, args, kwargs, z, number, arrived[id(z)]):

@@ -5,6 +5,7 @@ This second formulation, implemented here on a stock Llama, must agree with our 
 
 import copy
 
+import pytest
 import torch
 from transformers.activations import ACT2FN
 from transformers.models.llama import modeling_llama
@@ -60,7 +61,7 @@ def gradient_times_input(model, ids, index):
     embedded = model.get_input_embeddings()(torch.tensor([ids])).detach().requires_grad_(True)
     value = model(inputs_embeds=embedded, use_cache=False).logits[0, -1, index]
     (gradient,) = torch.autograd.grad(value, embedded)
-    return (embedded * gradient).sum(-1)[0].detach() / float(value), float(value)
+    return (embedded * gradient).sum(-1)[0].detach(), float(value.detach())
 
 
 def test_rules_equal_gradient_times_input_with_fixed_factors(monkeypatch):
@@ -79,12 +80,24 @@ def test_scores_are_those_of_the_rules_function_by_function(name):
     head = "causal" if name in zoo.DECODERS | zoo.OTHER_DECODERS else "sequence"
     model = zoo.model(name, head).double()
     subject = nbsal.load(model, tokenizer=zoo.tokenizer((zoo.ARCHITECTURES | zoo.OTHERS)[name][2]))
-    ours = nbsal.Explainer(subject, "attn-lrp")(axioms.TEXTS[0], target=1)
-    index = (0, -1, 1) if head == "causal" else (0, 1)
-    inputs = subject.inputs(subject.encode(axioms.TEXTS[0]))
-    with attention_maps.eager(model):
-        (truth,) = literal.relevance(model, lambda: model(**inputs).logits, subject.blocks[:1], index)
-    assert axioms.relative(ours.scores, truth.sum(-1)[0]) < 1e-6
+    explain, inputs = nbsal.Explainer(subject, "attn-lrp"), subject.inputs(subject.encode(axioms.TEXTS[0]))
+    with torch.no_grad():
+        if head == "sequence":
+            model.classifier.bias[:2] += torch.tensor([3, -3])  # logits of both signs
+        logits = model(**inputs).logits[0]
+    logits = logits if head == "sequence" else logits[-1]
+    targets = int(logits.argmax()), int(logits.argmin())
+    assert logits[targets[0]] > 0 > logits[targets[1]]
+    for target in targets:
+        ours = explain(axioms.TEXTS[0], target=target)
+        index = (0, target) if head == "sequence" else (0, -1, target)
+        with attention_maps.eager(model):
+            (truth,) = literal.relevance(model, lambda: model(**inputs).logits, subject.blocks[:1], index)
+        assert axioms.relative(ours.scores, truth.sum(-1)[0]) < 1e-6
+        assert ours.scores.sum() + ours.provenance["absorbed"] == pytest.approx(float(logits[target]), abs=1e-4)
+    first, second = (explain(axioms.TEXTS[0], target=target).scores for target in targets)
+    difference = explain(axioms.TEXTS[0], target=nbsal.contrast(*targets)).scores
+    assert axioms.relative(difference, first - second) < 1e-6, "a difference starts once"
 
 
 @cases("name", ["t5", "bart"])

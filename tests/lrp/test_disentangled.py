@@ -75,7 +75,7 @@ def gradient_times_input(subject, row, monkeypatch):
         out = subject.model(torch.tensor([row.ids]), output_hidden_states=True)
     value, parts = out.logits[0, 0], [*out.hidden_states, *attend.maps]
     gradients = torch.autograd.grad(value, parts)
-    relevance = [(part * gradient / value).detach() for part, gradient in zip(parts, gradients, strict=True)]
+    relevance = [(part * gradient).detach() for part, gradient in zip(parts, gradients, strict=True)]
     return relevance[: subject.depth + 1], relevance[subject.depth + 1 :], out.logits[0].detach()
 
 

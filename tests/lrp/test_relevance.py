@@ -11,7 +11,7 @@ from nbsal.passes.lrp import graph, mode, rules
 from nbsal.support.errors import ModelError
 from tests import axioms, zoo
 from tests.cases import cases
-from tests.raising import refuses_part
+from tests.raising import refuses, refuses_part
 
 MASK = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]])
 
@@ -47,6 +47,27 @@ def test_the_relevance_of_a_span_starts_at_two(load):
     subject = load("bert", "span")
     recorded = trace.record(subject, subject.encode(("Who wrote it?", "The company.")), [(5, 6)], needs=set())
     assert axioms.relative(totals(recorded), torch.full((4, 1), 2.0)) < 1e-6
+
+
+def test_a_difference_starts_as_one_relevance(load):
+    """Each of its outputs has a share by its size; two relevances of 1 would cancel."""
+    subject = load("bert")
+    encoded = subject.encode(axioms.TEXTS)
+    record = lambda target, **how: trace.record(subject, encoded, [target] * 4, {"relevance"}, **how)  # noqa: E731
+    recorded, contrast = record(nbsal.contrast(0, 2)), nbsal.contrast(0, 2)
+    assert axioms.relative(totals(recorded), torch.ones(4, 4)) < 1e-6
+    sizes = recorded.logits[:, [0, 2]].abs()
+    first, second = (sizes / sizes.sum(1, keepdim=True)).T[..., None, None]
+    parts = [record(target).relevance[subject.depth] for target in (0, 2)]  # below, totals of sums are not linear
+    assert axioms.relative(recorded.relevance[subject.depth], first * parts[0] + second * parts[1]) < 1e-9
+    streamed = record(contrast, stream=True).first_block("relevance")["relevance"]
+    assert axioms.relative(streamed, recorded.relevance[0]) < 1e-9
+    explain = nbsal.Explainer(subject, "transformer-attribution")
+    for alone, together in zip(axioms.TEXTS, explain.map(axioms.TEXTS, [contrast] * 4, progress=False), strict=True):
+        assert axioms.relative(together.scores, explain(alone, target=contrast).scores) < 1e-9
+    for method in ("lrp", "partial-lrp", "lrp@chefer", "partial-lrp@published", "pa-lrp"):
+        with refuses("target"):  # nothing in them would tell the outputs apart
+            nbsal.Explainer(subject, method)(axioms.TEXTS[0], target=contrast)
 
 
 @pytest.mark.some(6)

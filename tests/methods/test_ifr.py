@@ -19,6 +19,7 @@ from nbsal.model.target import Target
 from nbsal.passes import reply_trace, trace
 from nbsal.testing import tiny_models
 from tests import axioms, golden, zoo
+from tests.cases import cases
 from tests.raising import refuses_part
 
 VALUES = np.load(golden.FOLDER / "ifr.npz")
@@ -95,7 +96,7 @@ REFUSED = {"deberta", "longformer", "xlnet", "bart", "t5", "falcon", "xglm", "ma
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("name", sorted({*zoo.ARCHITECTURES, *zoo.OTHERS, *OTHERS} - REFUSED))
 def test_what_positions_bring_adds_up_to_the_residual_stream(checkpoints, name, biased, monkeypatch):
-    """But for biases and the centre of norms, without which it is linear."""
+    """But for biases, without which it is linear."""
     if name in OTHERS:
         model, tokenizer = tiny_models.build(OTHERS[name], "causal"), tiny_models.tokenizer(OTHERS[name][2])
         subject = nbsal.load(model if "moe" in name else model.double(), tokenizer=tokenizer)
@@ -109,9 +110,8 @@ def test_what_positions_bring_adds_up_to_the_residual_stream(checkpoints, name, 
         elif weight.ndim == 1:  # of a norm
             weight.add_(noise)
     kind, streams, compared = subject.model.config.model_type, [], []
-    proximities, without_centre = ifr._proximities, ifr._without_centre
+    proximities = ifr._proximities
     monkeypatch.setattr(ifr, "_proximities", lambda *values: compared.append(values) or proximities(*values))
-    monkeypatch.setattr(ifr, "_without_centre", lambda norm, states: norm(states))
 
     def add(module, args, output):
         streams.append((args[0] if kind in NORMS else first_tensor(output)).reshape(-1, subject.width))
@@ -128,11 +128,33 @@ def test_what_positions_bring_adds_up_to_the_residual_stream(checkpoints, name, 
         if not biased:
             brought = torch.einsum("hjd,ohd,hij->o", sent, output, attention)
             assert axioms.relative(read[at] + brought, truth) < limit
-            if path := ifr.PATHS[kind].norm:
-                norm = subject.blocks[number % len(subject.blocks)].get_submodule(path)
-                centred = read - read.mean(-1, keepdim=True)
-                linear = norm(centred) * read / centred if type(norm).__name__.endswith("LayerNorm") else norm(read)
-                assert axioms.relative(without_centre(norm, read), linear) < limit
+
+
+@torch.no_grad()
+@cases("name, centres", [("ifr", True), ("ifr@flashtrace", False)])
+def test_layer_norms_are_linear_at_their_own_scale(load, name, centres):
+    """GPT-2's blocks in a loop over heads and positions; FlashTrace does not subtract the mean."""
+    subject = load("gpt2", "causal")
+    for weight in subject.model.parameters():
+        weight.add_(torch.linspace(-0.3, 0.3, weight.numel()).view_as(weight) * (weight.ndim == 1))
+    ours = nbsal.Explainer(subject, name)(axioms.TEXTS[0], target=3)
+    record = trace.record(subject, subject.encode(axioms.TEXTS[0]), needs=("hidden", "attention"))
+    size, last, truth = subject.width // subject.heads, len(ours.tokens) - 1, 0
+    for number, block in enumerate(subject.blocks):
+        x, weights = record.hidden[number][0], record.attention[number][0][:, last]
+        deviation = (x.var(-1, unbiased=False, keepdim=True) + block.ln_1.eps).sqrt()
+        normed = (x - x.mean(-1, keepdim=True) if centres else x) / deviation * block.ln_1.weight
+        values, bias = block.attn.c_attn.weight[:, -subject.width :], block.attn.c_attn.bias[-subject.width :]
+        output = block.attn.c_proj.weight.view(subject.heads, size, -1)
+        attended = torch.einsum(
+            "hj,jhd,hdo->o", weights, (block.ln_1(x) @ values + bias).view(-1, *output.shape[:2]), output
+        )
+        whole = x[last] + attended + block.attn.c_proj.bias
+        proximity = lambda part, whole=whole: max(0, float(whole.abs().sum() - (whole - part).abs().sum()))  # noqa: E731
+        brought = torch.einsum("hj,jhd,hdo->hjo", weights, (normed @ values).view(-1, *output.shape[:2]), output)
+        near = np.array([[proximity(part) for part in head] for head in brought]).sum(0)
+        truth = truth + near / (near.sum() + proximity(x[last]))
+    assert axioms.relative(ours.scores, truth) < 1e-7
 
 
 @pytest.mark.parametrize(("name", "settings"), [("xglm", {}), ("opt", {"do_layer_norm_before": False})])

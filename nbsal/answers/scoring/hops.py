@@ -17,6 +17,7 @@ from nbsal.support.errors import InputError
 from nbsal.support.validation import whole_number
 
 ALL: Literal["all"] = "all"
+SUMMED_HOPS = "averaged, hops summed"  # how a method whose hops are sums reads a span, in the provenance
 NEGLIGIBLE = 1e-9  # share in the reply at which "all" hops end
 Count = int | Literal["all"]
 
@@ -95,9 +96,13 @@ class RowReader:
 
 @dataclass(frozen=True, eq=False)
 class SpanReader:
-    """Explains the reply's own positions as one weighted span: a method that averages a span first, such as IFR."""
+    """Explains the reply's own positions as one weighted span: a method that averages a span first, such as IFR.
+
+    `sums` leaves scores as the method gives them, sums over blocks; otherwise they are shares.
+    """
 
     running: Running
+    sums: bool
 
     def read(self, weights: Floats) -> Floats:
         """The scores of a target at the positions of the reply's tokens, from one forward pass for all parts."""
@@ -110,7 +115,7 @@ class SpanReader:
         rows = np.zeros((len(weights), start + weights.shape[1]))
         if targets:
             rows[chosen] = self.running.score_targets(targets)
-        return rows
+        return rows if self.sums else scaled(rows)
 
     def sizes(self, rows: Floats) -> Floats:
         """The sums of the rows, which depend on how much each block's residual connection takes."""
@@ -150,7 +155,8 @@ def follow_answer(answer: Any, rows: Floats, hops: Count) -> Followed:
     if not answer.can_follow:
         raise no_rows(answer.method, hops)
     start = answer.reading.start
-    if "span" not in answer.provenance or hops == ALL:
+    span = answer.provenance.get("span")
+    if span is None or hops == ALL:
         return follow(scaled(rows), start, RowReader(answer.scores), hops)
     if answer.running is None:
         message = (
@@ -158,7 +164,8 @@ def follow_answer(answer: Any, rows: Floats, hops: Count) -> Followed:
             "Call nbsal.answer again."
         )
         raise InputError(message, argument="hops", value=hops)
-    return follow(rows, start, SpanReader(answer.running), hops)
+    sums = span == SUMMED_HOPS
+    return follow(rows if sums else scaled(rows), start, SpanReader(answer.running, sums), hops)
 
 
 def no_rows(method: str, hops: Count) -> InputError:

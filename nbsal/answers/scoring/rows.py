@@ -116,9 +116,11 @@ def _score_in_one_pass(group: Group, rows: Mapping[str, Rows], meter: Meter, bat
             scores = {}  # of all methods before any is added, since a part too large for memory runs again
             for name, method in methods.items():
                 meter.check()
-                scores[name] = method.scores(part).detach().double().cpu().numpy()
-            for name, added in scores.items():
+                scores[name] = method.total(part).detach().double().cpu().numpy(), method.notes(part)
+            for name, (added, notes) in scores.items():
                 rows[name].add(added)
+                for note in notes:
+                    rows[name].add_notes(note)
             meter.step(len(numbers) * len(methods))
 
         targets = [first.predictions.target(token) for token in tokens]

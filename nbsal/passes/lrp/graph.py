@@ -33,7 +33,7 @@ class RelevanceGraph:
         """The relevance for each text's target; with `spread`, see `_backward`."""
         self.mode.attention_filter, self.mode.attention_maps = attention_filter, {}
         pairs = zip(decisions, unpad(self.logits, encoded), strict=True)
-        values = [decision.target.value(row_logits) for decision, row_logits in pairs]
+        values = [decision.target.relevance(row_logits) for decision, row_logits in pairs]
         tensors = [part for parts in self.layers for part in parts]
         relevance = iter(_backward(torch.stack(values).sum(), tensors, spread))
         hidden = {layer: join([next(relevance) for _ in parts]) for layer, parts in enumerate(self.layers)}
