@@ -12,7 +12,7 @@ const PAD = 3; // pixels around a word, which belong to it: its ring is drawn th
 const BELOW = 5; // pixels below the line of letters that an underline needs
 const WEIGHT = 600;
 
-/** A word that is drawn; those of too few texts have no share and are in the list alone. */
+/** A word that is drawn; those of too few texts have no share and are listed. */
 type SizedWord = Word & { share: number };
 
 interface Measured extends Box {
@@ -92,7 +92,7 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
   const drawCloud = (width: number) => {
     const measured = measure(sized, width, getComputedStyle(node).fontFamily);
     const { places, height } = layOutCloud(measured, width);
-    homeless = words.length - places.filter(Boolean).length;
+    homeless = places.filter((place) => !place).length;
     options = [];
     const groups = places.flatMap((place, k) => {
       if (!place) return [];
@@ -123,7 +123,8 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
     node.replaceChildren(...options);
   };
   const heading = h("h3", {}, label);
-  const none = h("p", { class: "nbsal-quiet", hidden: true }, "Every word is in too few texts: see the list.");
+  const rare = words.filter(({ share }) => share === null).map(({ word }) => word);
+  const rest = h("p", { class: "nbsal-quiet" }, rare.length ? `In too few texts: ${rare.join(", ")}` : "");
   const section = h(
     "section",
     { class: "nbsal-panel nbsal-cloud" },
@@ -134,7 +135,7 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
       h("span", {}, texts === null ? "predicted class" : `predicted for ${plural(texts, "text")}`),
     ),
     words.length ? node : h("p", { class: "nbsal-quiet" }, `No word scores for ${label}.`),
-    none,
+    rest,
   );
   section.style.setProperty("--hue", hueOf(cloud.hue));
   return {
@@ -142,10 +143,10 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
     drawPicked,
     /** Draw the words in the room that there is; how many found none. */
     draw() {
-      const empty = words.length > 0 && !sized.length && get("form") === "cloud";
-      none.hidden = !empty;
-      node.hidden = empty;
-      if (empty) return words.length;
+      const drawn = get("form") === "list" ? words : sized;
+      node.hidden = !drawn.length;
+      rest.hidden = drawn === words || !rare.length;
+      if (!drawn.length) return 0;
       const width = Math.floor(node.clientWidth);
       const key = `${get("form")} ${get("form") === "cloud" ? width : ""}`;
       if (!words.length || (get("form") === "cloud" && !width) || key === drawnFor) return homeless;

@@ -152,7 +152,7 @@ class WordClouds:
         """How to read the clouds; nothing can be chosen in those that are `static`."""
         choose = " Select a word to read its texts." if self.text_count and not static else ""
         shared = " · underlined: shared by several classes" if self.shared else ""
-        few = f" · words in fewer than {MIN_TEXTS} texts are in the list alone" if self.has_rare else ""
+        few = f" · words in fewer than {MIN_TEXTS} texts are listed, not drawn" if self.has_rare else ""
         return f"Larger words score higher.{choose}{few}{shared}"
 
     def picked_heading(self) -> tuple[str, str]:
