@@ -37,7 +37,7 @@ def run(capsys, *arguments, status=0):
 def test_explain_prints_the_prediction_and_the_words(capsys, monkeypatch):
     out = run(capsys, "explain", TEXT)
     assert "not checked" in out and re.search(r"highest scores: (warm|funny)", out)
-    assert "without it" in run(capsys, "explain", TEXT, "--check")
+    assert "checked by hiding" in run(capsys, "explain", TEXT, "--check")
     pair = run(capsys, "explain", "A man sleeps.", "--pair", "A man is awake.", "--model", "demo/nli")
     assert (
         re.match(r"(leaning )?(entailment|neutral|contradiction), ", pair)

@@ -1,22 +1,37 @@
 """Check the words that scores propose by hiding them: a few forward passes for each text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from time import perf_counter
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.explain.decision_facts import DECIDED, TOO_LONG, Candidate, Check, Outcome, candidates, choose_named
+from nbsal.explain.decision_facts import (
+    DECIDED,
+    LEAST_GROUP,
+    MOST_DRAWS,
+    MOST_NAMED,
+    TOO_LONG,
+    Candidate,
+    Check,
+    Outcome,
+    candidates,
+    choose_named,
+    content_candidates,
+    proposed,
+    with_first,
+    with_smallest,
+)
 from nbsal.explain.saliency import Saliency
 from nbsal.methods.rng import text_rng
 from nbsal.model.running.masking import TEXT, MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.target import Target
-from nbsal.model.targets import best_span, is_regression, span_text
+from nbsal.model.targets import best_span, decide, is_regression, span_text
 from nbsal.model.text.tokenize import token_name
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.passes import trace
@@ -24,15 +39,7 @@ from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter
 
 AT_ONCE = 4  # passes between which a newer text may come first
-QUICK = 0.5  # seconds that a check may take without being asked for
-
-
-class TooSlow(Exception):
-    """A check would take longer than is done unasked; `seconds` says how long."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(seconds)
-        self.seconds = seconds
+FIRST = 3  # passes of a first check
 
 
 def way_of(method: Any) -> str | int:
@@ -41,42 +48,86 @@ def way_of(method: Any) -> str | int:
     return "remove" if way == TEXT else way
 
 
-def check(
-    saliency: Saliency,
-    masked_model: MaskedModel,
-    target: Any,
-    passes: int,
-    meter: Meter,
-    most_seconds: float | None = None,
-) -> Check:
+def check(saliency: Saliency, masked_model: MaskedModel, target: Any, passes: int, meter: Meter) -> Check:
     """What hiding the words of a saliency does to the decision, in at most `passes` forward passes.
 
-    Raise TooSlow if that would take more than `most_seconds`.
+    A set of words that is named is the smallest of its subsets that does the same.
     """
     subject, row = masked_model.subject, saliency.row
-    if len(row) > subject.max_length:
-        raise InputError(TOO_LONG, argument="text", value=row.text)
-    start = perf_counter()
-    record = trace.record(subject, Encoded([row], subject.text_encoder.pad_id), [target], needs=())
-    seconds = (perf_counter() - start) * passes
-    if most_seconds is not None and seconds > most_seconds:
-        raise TooSlow(seconds)
+    reading, logits = _read(saliency, subject, target)
     meter.step()
-    reading = _reading(subject, saliency, record.decisions[0].target)
-    raises = saliency.contrary and float(saliency.scores[list(row.content)].min()) < 0
-    tried = _candidates(saliency, reading, raises)[: (passes - 1) // 2]
-    whole = reading.outcome(reading.value(record.logits[0]), subject)
+    result = _unchecked(saliency, subject, reading, logits)
+    tried = result.candidates[: max(1, (passes - 1 - MOST_NAMED) // 2)]
     hide = partial(_hide, masked_model, row, reading, meter)
-    alone = hide([word.words for word in tried])
-    result = Check(tried, whole, alone, (), whole, (), reading.probable, raises)
+    result = replace(result, candidates=tried, alone=hide([word.words for word in tried]))
     if not (named := choose_named(result)):
         return result
-    hidden = sorted(place for number in named for place in tried[number].words)
-    together, *random = hide([hidden, *_random_words(row, hidden, passes - 2 - len(tried))])
-    best = max(result.main, key=lambda number: result.effect(alone[number]))
-    if result.effect(alone[best]) > result.effect(together):  # words may also make up for one another
-        named, together = (best,), alone[best]
-    return replace(result, named=named, together=together, random=tuple(random), drawn=len(hidden))
+    sets = [named, *(combinations(named, 2) if len(named) == MOST_NAMED else ())] if len(named) > 1 else []
+    outcomes = hide([_places(tried, each) for each in sets]) or (result.alone[named[0]],)
+    result = with_smallest(result, dict(zip(sets or [named], outcomes, strict=True)))
+    hidden = _places(tried, result.named if result.rival is None else (result.rival,))
+    draws = min(MOST_DRAWS, passes - 1 - len(tried) - len(sets))
+    random = hide(_random_words(row, hidden, len(hidden), draws))
+    return replace(result, random=random, drawn=len(hidden))
+
+
+def first_check(saliency: Saliency, masked_model: MaskedModel, target: Any, meter: Meter) -> Check:
+    """What hiding the strongest word, the strongest set of words and as many random ones does, in three passes."""
+    subject, row = masked_model.subject, saliency.row
+    reading, logits = _read(saliency, subject, target, recorded=False)
+    result = _unchecked(saliency, subject, reading, logits)
+    if not (main := [result.candidates[number] for number in result.main]):
+        return replace(result, first=True)
+    content = _candidates(content_candidates(saliency.scored_words(), result.raises), saliency, reading)
+    words = [word for word in content if (word.score < 0) == result.raises] or main
+    words = words[: max(len(proposed(words)), LEAST_GROUP)]
+    tried = (main[0], *(word for word in words if word != main[0]))
+    group = tuple(tried.index(word) for word in words)
+    sets = list(dict.fromkeys([(0,), group]))
+    places = _places(tried, group)
+    random = _random_words(row, _places(tried, range(len(tried))), len(places), FIRST - len(sets))
+    outcomes = _hide(masked_model, row, reading, meter, [*(_places(tried, each) for each in sets), *random])
+    result = replace(result, candidates=tried, alone=outcomes[:1], random=outcomes[len(sets) :], drawn=len(places))
+    return replace(with_first(result, group, outcomes[len(sets) - 1]), first=True)
+
+
+def _read(saliency: Saliency, subject: Subject, target: Any, recorded: bool = True) -> "tuple[_Reading, Tensor]":
+    """What is measured, and the logits of the whole text; unless they are to be `recorded`, those of the explanation
+    where it holds them.
+    """
+    row = saliency.row
+    if len(row) > subject.max_length:
+        raise InputError(TOO_LONG, argument="text", value=row.text)
+    logits = None if recorded else _logits_of(saliency, subject)
+    if logits is not None:
+        return _reading(subject, saliency, decide(subject, row, logits, target).target), logits
+    record = trace.record(subject, Encoded([row], subject.text_encoder.pad_id), [target], needs=())
+    return _reading(subject, saliency, record.decisions[0].target), record.logits[0]
+
+
+def _logits_of(saliency: Saliency, subject: Subject) -> Tensor | None:
+    """The logits of the whole text but for what they have in common, if the explanation tells them."""
+    if subject.task != "sequence" or subject.usage.zero_shot is not None:
+        return None
+    if is_regression(subject):
+        return torch.tensor(saliency.provenance["values"], dtype=torch.float64)
+    probabilities = torch.from_numpy(saliency.probabilities).double()
+    logits = probabilities.logit() if subject.activation == "sigmoid" else probabilities.log()
+    return logits if bool(logits.isfinite().all()) else None
+
+
+def _unchecked(saliency: Saliency, subject: Subject, reading: "_Reading", logits: Tensor) -> Check:
+    """A check with all candidates, none of which was hidden yet."""
+    raises = saliency.contrary and float(saliency.scores[list(saliency.row.content)].min()) < 0
+    whole = reading.outcome(reading.value(logits), subject)
+    classifies = reading.probable and reading.task == "sequence" and not reading.sigmoid
+    tried = _candidates(candidates(saliency.scored_words(), raises), saliency, reading)
+    return Check(tried, whole, (), (), whole, (), reading.probable, raises, classifies=classifies)
+
+
+def _places(tried: Sequence[Candidate], numbers: Iterable[int]) -> list[int]:
+    """The numbers of all words that are those candidates."""
+    return sorted(place for number in numbers for place in tried[number].words)
 
 
 @dataclass(frozen=True)
@@ -132,18 +183,19 @@ def _reading(subject: Subject, saliency: Saliency, target: Target) -> _Reading:
     return _Reading(target.label, target.terms, target.number, subject.task, probable, sigmoid, saliency=saliency)
 
 
-def _candidates(saliency: Saliency, reading: _Reading, raises: bool) -> tuple[Candidate, ...]:
+def _candidates(proposals: Iterable[Candidate], saliency: Saliency, reading: _Reading) -> tuple[Candidate, ...]:
     """The words that scores propose; a mask token that is to be filled in is none of them."""
     words, places = saliency.row.words, {index[0] for index, _ in reading.terms} if reading.task == "masked" else set()
-    proposals = candidates(saliency.scored_words(), raises)
     return tuple(word for word in proposals if not any(places & {*words[number].tokens} for number in word.words))
 
 
-def _random_words(row: Row, hidden: Sequence[int], draws: int) -> list[list[int]]:
-    """As many other words as are hidden, drawn at random; the same draws whenever the text is the same."""
+def _random_words(row: Row, hidden: Sequence[int], size: int, draws: int) -> list[list[int]]:
+    """Different random draws of other words than those hidden; the same whenever the text is the same."""
     others = [number for number in range(len(row.words)) if number not in hidden]
+    if len(others) < size:
+        return []
     rng = text_rng(0, row)
-    return [rng.permutation(others)[: len(hidden)].tolist() for _ in range(draws)] if len(others) >= len(hidden) else []
+    return [list(draw) for draw in dict.fromkeys(tuple(sorted(rng.permutation(others)[:size])) for _ in range(draws))]
 
 
 def _hide(

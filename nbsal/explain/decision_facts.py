@@ -1,21 +1,25 @@
 """The facts of a result that its sentences are made of: the words that scores propose, and what hiding them does."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import fmean
+from itertools import combinations
 from typing import Any, Literal
 
+from nbsal.explain.function_words import is_function_word
 from nbsal.support.errors import InputError
 
 MOST_FOR = 5  # candidates for the target
 MOST_AGAINST = 2
 MOST_NAMED = 3  # words in a sentence
+LEAST_GROUP = 2  # words of the set that a first check hides, where there are so many
 ENOUGH = 0.6  # share of the positive scores that the words named by scores hold
 NOTABLE_SCORE = 0.25  # share of the largest score from which a word on the other side is a candidate
 SINGLED_OUT = 0.05  # share of all absolute scores above which a single word counts
 NOTABLE = 0.02  # change of a probability that counts, or share of a value
+MATTERS = 0.005  # the same by which a word adds to what hiding the others of its set does
+SATURATED = 1e-4  # share of the largest effect of hiding below which scores say nothing
 HALF = 0.5  # share of the largest effect from which punctuation and short words are named
 SOME = 0.25  # the same of other words, if one alone is a reason
 LITTLE = 0.1  # the same of other words, if none alone is
@@ -23,8 +27,9 @@ SHORT = 3  # letters of a short word, which is often a function word
 DECIDED = 0.5  # probability from which a model that gives several labels to a text gives one
 SURE = 1e-9  # probabilities closer to 0 or 1 have the same log odds
 
-PASSES = 16  # of a check
+PASSES = 20  # of a check
 FEWEST_PASSES = 4  # the whole text, a word, the named words together, random words
+MOST_DRAWS = 9  # of random words
 MOST_PASSES = 1000
 TOO_LONG = "The text is longer than the model reads at once; hiding words needs a shorter one."
 
@@ -42,8 +47,8 @@ class Candidate:
 
     @property
     def is_minor(self) -> bool:
-        """Whether it is punctuation, or so short that it is likely to be a function word."""
-        return sum(map(str.isalnum, self.text)) <= SHORT
+        """Whether it is punctuation or a function word, or so short that it is likely to be one."""
+        return sum(map(str.isalnum, self.text)) <= SHORT or is_function_word(self.text)
 
 
 @dataclass(frozen=True)
@@ -55,12 +60,27 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Search:
+    """What a search through further sets of words came to: `words` turn the decision to `outcome`, or are none.
+
+    `sets` were hidden; `exact` says that no smaller set turns it.
+    """
+
+    words: tuple[str, ...]
+    outcome: Outcome
+    sets: int
+    exact: bool = False
+
+
+@dataclass(frozen=True)
 class Check:
     """What hiding words does to a decision.
 
     `alone` is the outcome without each of the `candidates`, `together` that without those numbered in `named`, and
     `random` has the outcomes without as many random words. Values are probabilities of the target if `probable`.
     Hiding a word that matters lowers the value or, with `raises`, raises it: then it speaks against the target.
+
+    The `first` check of a text hides the strongest candidate alone, some together, and random words.
     """
 
     candidates: tuple[Candidate, ...]
@@ -72,38 +92,44 @@ class Check:
     probable: bool = True
     raises: bool = False
     drawn: int = 0  # words of each random draw
+    others: int = 0  # further sets of candidates that were hidden
+    classifies: bool = False  # whether one class is decided for the whole text
+    first: bool = False
+    search: Search | None = None
 
     @property
     def state(self) -> State:
         """Whether hiding the words that scores name changes much, little, or less than hiding another word."""
         if self.rival is not None:
             return "contradicted"
-        return "supported" if self.counts(self.together) and self.beats_random else "weak"
+        return "supported" if self.counts(self.together) and not self.as_much else "weak"
 
     @property
-    def random_value(self) -> float | None:
-        """The mean value without random words, if the text has enough of them."""
-        return fmean(outcome.value for outcome in self.random) if self.random else None
+    def tried(self) -> int:
+        """The number of different sets of candidates that were hidden."""
+        return len(self.alone) + (len(self.named) > 1) + self.others
 
     @property
-    def beats_random(self) -> bool:
-        """Whether hiding the named words changes the value more than each draw of random words."""
-        return all(self.effect(self.together) > self.effect(outcome) for outcome in self.random)
+    def turned(self) -> bool:
+        """Whether any of these sets turns the decision."""
+        return any(self.turns(outcome) for outcome in (*self.alone, self.together))
 
     @property
-    def random_counts(self) -> bool:
-        """Whether hiding random words changes the value, on average."""
-        return self._mean is not None and self.counts(self._mean)
+    def largest_random(self) -> Outcome | None:
+        """The outcome of the random draw that changes the value most, if the text has enough other words."""
+        return max(self.random, key=self.effect, default=None)
 
     @property
-    def random_beats(self) -> bool:
-        """Whether hiding random words changes the value more than hiding those named, on average."""
-        return self._mean is not None and self.effect(self._mean) > self.effect(self.together)
+    def as_much(self) -> int:
+        """The number of random draws that change the value as much as the named words, or more."""
+        return sum(self.effect(outcome) >= self.effect(self.together) for outcome in self.random)
 
     @property
-    def _mean(self) -> Outcome | None:
-        value = self.random_value
-        return None if value is None else Outcome(self.whole.prediction, value)
+    def misses(self) -> bool:
+        """Whether another method is called for: hiding contradicts the scores, or does far more than they say."""
+        largest = max((abs(word.score) for word in self.candidates), default=0.0)
+        most = max((self.effect(outcome) for outcome in (*self.alone, self.together)), default=0.0)
+        return self.state == "contradicted" or largest < SATURATED * most
 
     @property
     def main(self) -> list[int]:
@@ -111,7 +137,7 @@ class Check:
         return [number for number, word in enumerate(self.candidates) if (word.score < 0) == self.raises]
 
     @property
-    def first(self) -> list[int]:
+    def leading(self) -> list[int]:
         """The numbers of the candidates that scores alone would name."""
         return self.main[: len(proposed([self.candidates[number] for number in self.main]))]
 
@@ -119,12 +145,20 @@ class Check:
     def rival(self) -> int | None:
         """The number of a word that scores do not put first, but whose hiding changes more than theirs."""
         effects = [self.effect(outcome) for outcome in self.alone]
-        if not self.first:
+        leading = [number for number in self.leading if number < len(effects)]
+        turning = [number for number, outcome in enumerate(self.alone) if self.turns(outcome)]
+        if not leading or {*turning} & {*leading}:
             return None
-        best = max(range(len(effects)), key=lambda number: effects[number])
-        turned = any(self.turns(self.alone[number]) for number in self.first)
-        larger = max(effects[number] for number in self.first) < HALF * effects[best]
-        return best if larger and not turned and best not in self.first and self.counts(self.alone[best]) else None
+        alone_turns = bool(turning) and not self.turns(self.together)
+        best = max(turning if alone_turns else range(len(effects)), key=lambda number: effects[number])
+        larger = max(effects[number] for number in leading) < HALF * effects[best] and self.counts(self.alone[best])
+        beats = all(effects[best] > self.effect(outcome) for outcome in self.random)
+        return best if best not in leading and (alone_turns or (larger and beats)) else None
+
+    @property
+    def told(self) -> Outcome:
+        """The outcome that the sentence tells: without the rival, or without the named words."""
+        return self.together if self.rival is None else self.alone[self.rival]
 
     def effect(self, outcome: Outcome) -> float:
         """How far hiding moves the value in the direction that is expected; of probabilities the log odds."""
@@ -143,6 +177,12 @@ class Check:
     def counts(self, outcome: Outcome) -> bool:
         """Whether a change is a reason: large enough, and in the direction that is expected."""
         return self.effect(outcome) > 0 and self.moves(outcome)
+
+    def adds(self, more: Outcome, fewer: Outcome) -> bool:
+        """Whether hiding more words does more than hiding fewer of them."""
+        gain = more.value - fewer.value if self.raises else fewer.value - more.value
+        scale = 1.0 if self.probable else abs(self.whole.value)
+        return gain >= MATTERS * scale or (self.turns(more) and not self.turns(fewer))
 
 
 @dataclass(frozen=True)
@@ -163,7 +203,7 @@ class DecisionFacts:
     Probabilities are None where there are none. `contrary` says that something else than the prediction is explained;
     `about_target` is False for methods whose scores do not depend on the target; `parts` is 2 for a pair; `special` is
     the share of the score on special tokens; `place` says of which words a tagger decides, and `also` has the other
-    labels that a text has, with their probabilities.
+    labels that a text has, with their probabilities; `method` is the name of what gave the scores.
     """
 
     prediction: str
@@ -179,6 +219,7 @@ class DecisionFacts:
     check: Check | None = None
     place: str = ""
     also: tuple[tuple[str, float], ...] = ()
+    method: str = ""
 
     @property
     def name(self) -> str:
@@ -212,6 +253,15 @@ def candidates(words: Iterable[tuple[str, float, int]], raises: bool = False) ->
     return best[:MOST_FOR] + [word for word in second if abs(word.score) >= NOTABLE_SCORE * most][:MOST_AGAINST]
 
 
+def content_candidates(words: Iterable[tuple[str, float, int]], raises: bool = False) -> list[Candidate]:
+    """The candidates among the words that are neither punctuation nor function words.
+
+    >>> [word.text for word in content_candidates([("the", 2.0, 0), ("warm", 1.0, 0), (".", 0.5, 0)])]
+    ['warm']
+    """
+    return candidates([(text, 0.0 if is_function_word(text) else score, part) for text, score, part in words], raises)
+
+
 def proposed(side: Sequence[Candidate]) -> list[Candidate]:
     """The first of some candidates until they hold most of the score of all, at most three."""
     total, held = sum(abs(word.score) for word in side), 0.0
@@ -230,17 +280,52 @@ def choose_named(check: Check) -> tuple[int, ...]:
     Punctuation and short words count only if they have at least half of the largest effect.
     """
     effects = {number: check.effect(check.alone[number]) for number in check.main}
+    if turning := [number for number in effects if check.turns(check.alone[number])]:
+        return (max(turning, key=lambda number: effects[number]),)
     largest = max(effects.values(), default=0.0)
     least = {n: (HALF if check.candidates[n].is_minor else LITTLE) * largest for n in effects}
     major = [n for n in check.main if effects[n] > 0 and effects[n] >= least[n]]
     order = sorted(major, key=lambda number: -effects[number])
     if not order:
         return tuple(check.main[:MOST_NAMED])
-    if check.turns(check.alone[order[0]]):
-        return (order[0],)
     if not check.counts(check.alone[order[0]]):  # words may stand in for one another
         return tuple(major[:MOST_NAMED])
     return tuple(number for number in order if effects[number] >= SOME * largest)[:MOST_NAMED]
+
+
+def with_smallest(check: Check, hidden: Mapping[tuple[int, ...], Outcome]) -> Check:
+    """The check that names the smallest set that does the same as the first of some that were hidden.
+
+    `hidden` has the outcomes of that set and, where it has three candidates, of each two of them.
+    """
+    outcomes = dict(hidden) | {(number,): check.alone[number] for number in check.main}
+    named = next(iter(hidden))
+    subsets = [each for each in outcomes if {*each} <= {*named}]
+    if turning := [each for each in subsets if check.turns(outcomes[each])]:
+        named = min(turning, key=lambda each: (len(each), -check.effect(outcomes[each])))
+    else:
+        while len(named) > 1:
+            fewer = max(combinations(named, len(named) - 1), key=lambda each: check.effect(outcomes[each]))
+            if check.adds(outcomes[named], outcomes[fewer]):
+                break
+            named = fewer
+        order = sorted(check.main, key=lambda number: -check.effect(check.alone[number]))
+        if check.effect(check.alone[order[0]]) > check.effect(outcomes[named]):  # words may make up for one another
+            named = (order[0],)
+        if len(named) == 1 and not check.counts(outcomes[named]):  # it stands for all that do nothing
+            content = [number for number in order if not is_function_word(check.candidates[number].text)]
+            named = ((content or order)[0],)
+    several = [each for each in hidden if len(each) > 1 and each != named]
+    return replace(check, named=named, together=outcomes[named], others=len(several))
+
+
+def with_first(check: Check, group: tuple[int, ...], together: Outcome) -> Check:
+    """The first check, which names the strongest candidate if hiding the `group` does no more, else the group."""
+    strongest, several = check.alone[0], len(group) > 1 or group != (0,)
+    alone_does = not check.adds(together, strongest) and (0 in group or check.counts(strongest))
+    if check.turns(strongest) or alone_does:
+        return replace(check, named=(0,), together=strongest, others=int(several))
+    return replace(check, named=group, together=together, others=int(len(group) == 1))
 
 
 def _merge(words: Iterable[tuple[str, float, int]]) -> list[Candidate]:

@@ -1,6 +1,7 @@
 """Explain texts with one method of one model: a single text, many texts, or every layer at once."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from threading import Event
@@ -30,7 +31,7 @@ from nbsal.model.text.tokens import Encoded, Row
 from nbsal.passes.plan import Job
 from nbsal.passes.run import run
 from nbsal.passes.trace import Trace, to_numpy
-from nbsal.support.errors import InputError, NbsalError, UnknownName
+from nbsal.support.errors import InputError, ModelError, NbsalError, UnknownName
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import Text, check_texts, checked
 from nbsal.support.warning import warn_once
@@ -102,7 +103,7 @@ class Explainer:
     def __call__(self, text: Text, target: Any = None, check: bool | int = False) -> Any:
         """Explain one text or a pair; the default target is what the model predicts.
 
-        With `check`, also measure what hiding the strongest words does, in at most 16 forward passes (or `check=32`).
+        With `check`, also measure what hiding the strongest words does, in at most 20 forward passes (or `check=32`).
 
         With target="all", explain each label, or each entity that the model predicts, in one batch: a dict of
         explanations by target.
@@ -136,6 +137,28 @@ class Explainer:
         limit, masked_model = budget(passes), MaskedModel(self.subject, checking.way_of(self.method))
         with Meter(limit, progress, cancel) as meter:
             return saliency.with_check(checking.check(saliency, masked_model, target, limit, meter))
+
+    def rescue(self, text: Text, target: Any = None, passes: bool | int = True) -> Saliency:
+        """Explain a text by another method: the first of the default ones whose words matter once they are hidden.
+
+        This explainer's own method is left out, and what cannot explain the model. If hiding supports none of the
+        others, the result is by the one whose words have the largest effect.
+
+        >>> import nbsal
+        >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradxact")
+        >>> explain("Nobody laughed.", check=True).check.state, explain.rescue("Nobody laughed.").check.state
+        ('contradicted', 'supported')
+        """
+        encoded, limit = self._encode_text(text), budget(passes)
+        tried: list[tuple[float, Saliency]] = []
+        for rival in self._rivals():
+            (saliency,) = explain_batch({"": rival}, encoded, [target])[""]
+            masked_model = MaskedModel(self.subject, checking.way_of(rival.method))
+            check = checking.check(saliency, masked_model, target, limit, Meter(None))
+            tried.append((check.effect(check.together), saliency.with_check(check)))
+            if check.state == "supported":
+                return tried[-1][1]
+        return max(tried, key=lambda entry: entry[0])[1]
 
     def ids(
         self, input_ids: Any, attention_mask: Any = None, token_type_ids: Any = None, target: Any = None
@@ -283,6 +306,14 @@ class Explainer:
 
     def __repr__(self) -> str:
         return f"Explainer({self.subject.name!r}, {self.method})"
+
+    def _rivals(self) -> "list[Explainer]":
+        """Explainers with the other methods that may be the default, or this one where no other can run."""
+        rivals = []
+        for name in FOR_DECISIONS:
+            with suppress(ModelError):
+                rivals += [Explainer(self.subject, name, long=self.long)] if name != self.method.name else []
+        return rivals or [self]
 
     def _encode_text(self, text: Any) -> Encoded:
         if isinstance(text, list):

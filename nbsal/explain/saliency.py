@@ -107,6 +107,7 @@ class Saliency(Explanation):
             self.check,
             self.place,
             tuple((label, value) for label, value in self.decided.items() if label != named),
+            self.method,
         )
 
     def statement(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> Statement:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from nbsal.explain.decision_facts import (
     SINGLED_OUT,
@@ -13,6 +13,7 @@ from nbsal.explain.decision_facts import (
     Outcome,
     State,
     candidates,
+    content_candidates,
     proposed,
 )
 from nbsal.render.headline import Phrase, change_words, confidence, in_row, name_in_sentence, phrases, plain
@@ -22,26 +23,34 @@ MOST_ALSO = 3  # other labels of a text that are named
 MOST = 0.5  # share of all absolute scores on special tokens above which the sentence is about the words alone
 NUMBERS = "no one two three four five six seven eight nine ten".split()
 NOT_CHECKED = "not checked"
-EVERY_ZERO = "Every word scores 0."
+OCCLUSION = "occlusion"
+Advice = Literal["", "rescue", "search"]
+CALLS = {  # that follow the advice, where there is nothing to press
+    "": "",
+    "rescue": "explain.rescue(text) tries other methods",
+    "search": "nbsal.flip(explain, text) searches further",
+}
 
 
 @dataclass(frozen=True)
 class Statement:
     """What is said about a result: the sentence, how sure it is, the line below it, and the measured values.
 
-    `effects` are (what was hidden, the value as text, the probability or None).
+    `effects` are (what was hidden, the value as text, the probability or None). `advice` is what may tell more: another
+    method ("rescue"), or a search for words that turn the decision.
     """
 
     sentence: list[Phrase]
     state: State = "unchecked"
     line: str = ""
     effects: tuple[tuple[str, str, float | None], ...] = ()
+    advice: Advice = ""
 
     @property
     def notes(self) -> list[str]:
         """The lines below the sentence where there are no bars."""
         effects = " · ".join(f"{label} {value}" for label, value, _ in self.effects)
-        return [note for note in (self.line, effects) if note]
+        return [note for note in (self.line, effects, CALLS[self.advice]) if note]
 
     def text(self) -> str:
         """The sentence as plain text."""
@@ -57,15 +66,19 @@ def statement(facts: DecisionFacts) -> Statement:
 
     >>> warm = statement(DecisionFacts("positive", "positive", 0.998, words=[("warm", 2.0, 0), ("slow", -1.0, 0)]))
     >>> plain(warm.sentence)
-    'positive, 99.8\u202f%. Highest score: warm; against it: slow (not checked).'
+    'positive, 99.8\u202f%. Ranked first: warm; against it: slow (not checked).'
     """
     check, lead = facts.check, _lead(facts)
     if not facts.words:
         return Statement(lead)
+    if not any(score for _, score, _ in facts.words):
+        state: State = "unchecked" if check is None else check.state
+        return Statement(phrases(lead, " ", _every_zero(facts)), state, advice=_rescue(facts))
     if check is None or facts.heads_off is not None:
         return Statement(phrases(lead, " ", _scores(facts)))
     checked = _Checked(facts, check)
-    return Statement(phrases(lead, " ", checked.sentence()), check.state, checked.line(), tuple(checked.effects()))
+    sentence, effects = phrases(lead, " ", checked.sentence()), tuple(checked.effects())
+    return Statement(sentence, check.state, checked.line(), effects, checked.advice())
 
 
 def _lead(facts: DecisionFacts) -> list[Phrase]:
@@ -132,23 +145,41 @@ def _target_share(facts: DecisionFacts) -> list[Phrase]:
     return phrases(" (", ("struck", before), f" → {after} with {heads_off.off} of {heads_off.total} heads off)")
 
 
+def _rescue(facts: DecisionFacts) -> Advice:
+    """The advice to try another method, which those that hide words need not."""
+    return "" if facts.method == OCCLUSION else "rescue"
+
+
+def _every_zero(facts: DecisionFacts) -> str:
+    """Why every word may score 0, and what to do."""
+    if facts.special:
+        return "Every word scores 0: all of the score is on special tokens. Try another layer, or occlusion."
+    if facts.method == OCCLUSION:
+        return "Every word scores 0: without any one of them nothing changes. Try nbsal.flip, which hides several."
+    return "Every word scores 0: the output is saturated or does not depend on the words. Try occlusion."
+
+
 def _scores(facts: DecisionFacts) -> list[Phrase]:
-    """The words with the highest scores, which nothing has checked."""
+    """The words that scores rank first, which nothing has checked; function words only if there are no others."""
     words, total = candidates(facts.words), sum(abs(score) for _, score, _ in facts.words)
-    if not total:
-        return phrases(EVERY_ZERO)
     if max(abs(word.score) for word in words) <= SINGLED_OUT * total:
         return phrases("No single word stands out.")
-    best = proposed([word for word in words if word.score > 0])
-    against = [word for word in words if word.score < 0]
-    opening = "Attended to most" if not facts.about_target else f"Highest score{'s' if len(best) > 1 else ''}"
+    content = content_candidates(facts.words)
+    best, against = _side(content, 1), _side(content, -1)
+    best = proposed(best or _side(words, 1))
+    against = against if best or against else _side(words, -1)
+    opening = "Ranked first" if facts.about_target else "Attended to most"
     among = " among the words" if facts.special > MOST else ""
-    both = "; against it: " if best else f"Lowest scores{among}: "
     return phrases(
-        *((f"{opening}{among}: ", _names(best, facts)) if best else ()),
-        *((both, _names(against, facts)) if against else ()),
+        *((f"{opening}{among}: ", _names(best, facts)) if best else ("No word speaks for it",)),
+        *(("; against it: ", _names(against, facts)) if against else ()),
         f" ({NOT_CHECKED}).",
     )
+
+
+def _side(words: Sequence[Candidate], sign: int) -> list[Candidate]:
+    """The words for the target (1) or against it (-1)."""
+    return [word for word in words if sign * word.score > 0]
 
 
 @dataclass(frozen=True)
@@ -161,46 +192,56 @@ class _Checked:
     def sentence(self) -> list[Phrase]:
         check = self.check
         if not check.named:
-            return phrases(EVERY_ZERO)
+            return phrases("No word speaks for it.", self._other_side())
         if check.rival is not None:
             would = self._would(check.alone[check.rival])
             return phrases(
-                "▲ Without ", self._names([check.rival]), would, "; the scores name ", self._names(check.first), "."
+                "▲ Without ", self._names([check.rival]), would, "; the scores name ", self._names(check.leading), "."
             )
-        named, would, random = self._names(check.named), self._would(check.together), self._random()
+        named, would = self._names(check.named), self._would(check.together)
         if check.state == "supported":
-            return phrases(
-                "Without ", named, would, "" if check.turns(check.together) else random, ".", self._other_side()
-            )
+            random = "" if check.turns(check.together) else self._random()
+            return phrases("Without ", named, would, random, ".", self._other_side())
         if check.moves(check.together):
-            much = "more" if check.random_counts and check.random_beats else "as much"
-            rest = f", but random words change {much}" if check.counts(check.together) else ""
-            return phrases("Without ", named, would, rest, random, ".")
-        if len(check.named) > 1 and not check.random_counts:
-            return phrases("No small set of words decides it: without ", named, would, random, ".")
+            as_much = f", but {self._draws_that(check.as_much, 'does', 'do')} as much" if check.as_much else ""
+            random = f" ({self._largest_random()})" if check.counts(check.together) else self._random()
+            return phrases("Without ", named, would, as_much, random, ".")
+        changing = sum(check.counts(outcome) for outcome in check.random)
+        more = (
+            f"; {self._draws_that(changing, 'changes', 'change')} more ({self._largest_random()})" if changing else ""
+        )
+        if check.probable and check.tried > 1:
+            sets = f"None of the {check.tried} sets of words that the scores propose turns it: without "
+            return phrases(sets, named, would, more, ".", self._searched())
         them, value = "them" if len(check.named) > 1 else "it", self._value(check.together.value)
-        rest = f", but without {them} nothing changes ({value})"
-        more = phrases("; random words change more", random) if check.random_counts else []
-        return phrases("The scores name ", named, rest, more, ".")
+        return phrases("The scores name ", named, f", but without {them} nothing changes ({value})", more, ".")
 
     def line(self) -> str:
         """How the sentence was checked."""
         check = self.check
-        before = self._value(check.whole.value).removesuffix("\u202f%")
-        change = f"checked by hiding words: {before} → {self._value(check.together.value)}"
-        random = "" if check.random_value is None else f"; {self._count()}: {self._value(check.random_value)}"
-        return change + random
+        before, without = self._value(check.whole.value).removesuffix("\u202f%"), self._value(check.told.value)
+        random = f"; {self._draws()}: {self._bound()}" if check.random else ""
+        return f"checked by hiding words: {before} → {without}{random}"
 
     def effects(self) -> list[tuple[str, str, float | None]]:
         """The value without each candidate, without those named together, and without random words."""
         check = self.check
         pairs = [(self._names([number]), outcome.value) for number, outcome in enumerate(check.alone)]
-        if len(check.named) > 1:
+        if len(check.named) > 1 or (check.named and check.named[0] >= len(check.alone)):
             pairs.append((self._names(check.named), check.together.value))
-        if check.random_value is not None:
-            pairs.append((phrases(f"{self._count()} (mean of {len(check.random)})"), check.random_value))
+        if check.largest_random is not None:
+            of = f", the largest change of {len(check.random)}" if len(check.random) > 1 else ""
+            pairs.append((phrases(f"{self._count()}{of}"), check.largest_random.value))
         values = [(f"without {plain(names)}", value) for names, value in pairs]
         return [(label, self._value(value), value if check.probable else None) for label, value in values]
+
+    def advice(self) -> Advice:
+        """Another method where hiding does not support this one; a search where no set that was tried did anything."""
+        check = self.check
+        if check.misses:
+            return _rescue(self.facts)
+        silent = check.classifies and check.state == "weak" and not check.moves(check.together)
+        return "search" if silent and check.tried > 1 and not (check.first or check.search) else ""
 
     def _would(self, outcome: Outcome) -> list[Phrase]:
         """ "it would be negative (positive 12 %)" or "it would still be positive, at 61 %" """
@@ -215,13 +256,41 @@ class _Checked:
         return phrases(" it would still be ", ("class", outcome.prediction), f", at {value}")
 
     def _random(self) -> str:
-        value = self.check.random_value
-        return "" if value is None else f" (random words: {self._value(value)})"
+        return f" (random words: {self._bound()})" if self.check.random else ""
+
+    def _largest_random(self) -> str:
+        """The value without those random words that change it most."""
+        outcome = self.check.largest_random
+        return "" if outcome is None else self._value(outcome.value)
+
+    def _bound(self) -> str:
+        """What the values of all random draws keep to."""
+        bound = "at most " if self.check.raises else "at least "
+        return (bound if len(self.check.random) > 1 else "") + self._largest_random()
+
+    def _draws_that(self, count: int, does: str, do: str) -> str:
+        """ "one of nine random words does", of sets of several "two of nine random sets do" """
+        draws, unit = len(self.check.random), "word" if self.check.drawn == 1 else "set"
+        if draws == 1:
+            return f"a random {unit} {does}"
+        return f"{_number(count)} of {_number(draws)} random {unit}s {does if count == 1 else do}"
+
+    def _searched(self) -> str | list[Phrase]:
+        """What a search through further sets came to."""
+        search = self.check.search
+        if search is None:
+            return ""
+        if not search.words:
+            return f" A search through {search.sets:,} sets finds none."
+        words = in_row([phrases(("for", name_in_sentence(word))) for word in search.words])
+        would = phrases(" it would be ", ("class", search.outcome.prediction), f" ({confidence(search.outcome.value)})")
+        fewer = "; no fewer words do" if search.exact and len(search.words) > 1 else ""
+        return phrases(" A search finds one: without ", words, would, fewer, ".")
 
     def _other_side(self) -> list[Phrase]:
         """A word on the other side, if hiding it moves the value the other way."""
         check = self.check
-        for number in set(range(len(check.candidates))) - set(check.main):
+        for number in set(range(len(check.alone))) - set(check.main):
             if check.effect(check.alone[number]) < 0 and check.moves(check.alone[number]):
                 side = "for" if check.raises else "against"
                 return phrases(
@@ -237,9 +306,17 @@ class _Checked:
 
     def _count(self) -> str:
         """ "three random words" """
-        count = self.check.drawn
-        number = NUMBERS[count] if count < len(NUMBERS) else str(count)
-        return f"{number} random word{'' if count == 1 else 's'}"
+        return f"{_number(self.check.drawn)} random word{'' if self.check.drawn == 1 else 's'}"
+
+    def _draws(self) -> str:
+        """ "three random words, nine draws" """
+        draws = len(self.check.random)
+        return self._count() + (f", {_number(draws)} draws" if draws > 1 else "")
+
+
+def _number(count: int) -> str:
+    """A number in a sentence."""
+    return NUMBERS[count] if count < len(NUMBERS) else str(count)
 
 
 def _names(words: Sequence[Candidate], facts: DecisionFacts) -> list[Phrase]:

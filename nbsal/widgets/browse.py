@@ -23,7 +23,7 @@ from nbsal.widgets.page.html_export import asset
 from nbsal.widgets.parts.table_columns import Columns
 from nbsal.widgets.parts.text_table import COLUMNS, PAGE, Entry, Filters, TablePage, make_page
 
-HEADINGS = ("No.", "Text", "Prediction", "Strongest word")
+HEADINGS = ("No.", "Text", "Prediction", "Ranked first")
 LONGEST = 160  # characters of a text that is not explained yet
 FILTERS = ("sort", "descending", "label", "wrong", "token")
 LINE = "border:0;border-bottom:1px solid rgba(128,128,128,.4)"

@@ -1,11 +1,15 @@
-"""Views whose first sentence is checked by hiding words, once their result is on display."""
+"""Views whose first sentence is checked by hiding words: three passes with each answer, the whole check afterwards."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import traitlets
 
-from nbsal.explain.decision_facts import PASSES, budget
+from nbsal.explain.decision_facts import PASSES, Check, Outcome, Search, budget
 from nbsal.explain.explanation import Explanation
 from nbsal.explain.lazy import Explainer, checking
 from nbsal.explain.sentence import Statement
@@ -18,14 +22,17 @@ from nbsal.widgets.page.last_value import LastValue
 from nbsal.widgets.page.page_messages import error_text
 from nbsal.widgets.page.slow_methods import wait_for_pause
 
-PAUSE = 0.1  # seconds without a new text before its words are hidden
+PAUSE = 0.1  # seconds without a new text before the whole check begins, or as many as it will take
+LONGEST = 2.0  # seconds that it may take without being asked for
 AUTO = "auto"
 
 
 class CheckedView(View):
-    """A view of an explanation that hides the strongest words to check what its first sentence says.
+    """A view of an explanation that hides words to check what its first sentence says.
 
-    `check` is "auto" (if that takes less than half a second), True, False, or a number of forward passes.
+    Each answer comes with a first check: the strongest word, the strongest words together, and as many random words are
+    hidden. The whole check follows in a pause. `check` is "auto" (if that takes less than two seconds), True, a number
+    of forward passes, or False, which hides nothing unasked.
     """
 
     check = traitlets.Any(AUTO).tag(sync=True)
@@ -34,7 +41,9 @@ class CheckedView(View):
 
     def __init__(self, source: Any, **settings: Any) -> None:
         self._masked_model = LastValue()
+        self._pass_seconds = 0.0  # that a pass of the last first check took
         self._check_job: jobs.Job | None = None
+        self._pressed: Any = None  # the result whose whole check was asked for
         super().__init__(source, **settings)
 
     @property
@@ -42,10 +51,14 @@ class CheckedView(View):
         """The probability of what is explained, if it is one of the outcomes listed."""
         raise NotImplementedError
 
+    def row_of(self, result: Any) -> int:
+        """The row of scores that is shown of a result."""
+        return 0
+
     @property
     def checked_row(self) -> int:
         """The row of scores that the sentence on display is about."""
-        return 0
+        return self.row_of(self.result)
 
     def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
         """The explainer of a result that was computed for these inputs."""
@@ -64,16 +77,34 @@ class CheckedView(View):
         """Put the result on display in place of the same one without its check."""
         self._computed = result
 
+    def with_first_check(self, result: Any, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        """A new result with the first check of its sentence, if words can be hidden."""
+        if self.check is False or not self._can_check(result) or result.checks:
+            return result
+        try:
+            return self._first_checked(result, self.row_of(result), explainer, inputs, job)
+        except Cancelled:
+            raise
+        except Exception:  # the whole check says why words cannot be hidden
+            return result
+
     def handle_check(self) -> str:
-        """Answer a page whose reader wants the sentence checked, however long that takes."""
-        self._start_check(True if self.check is False or self.check == AUTO else self.check)
+        """Answer a page whose reader wants the whole check, however long that takes."""
+        self._pressed = self.result
+        self._start_check(self._asked_passes())
         return "checking"
+
+    def handle_search(self) -> str:
+        """Answer a page whose reader wants further sets of words to be tried."""
+        self._start(self._run_search)
+        return "searching"
 
     def cancel(self) -> None:
         """Cancel the current request or check; the previous result stays on display, and its check is offered."""
         with self._lock:
+            self._pressed = None
             if self._check_job is not None:
-                self._checking = {"state": "offered", "passes": PASSES}
+                self._checking = {} if self._is_checked(self.result) else {"state": "offered", "passes": PASSES}
             super().cancel()
 
     @traitlets.validate("check")
@@ -85,7 +116,7 @@ class CheckedView(View):
 
     def checking_state(self, result: Any) -> dict[str, Any]:
         """Whether a new result is going to be checked, or can be."""
-        if not self._can_check(result) or result.checks:
+        if not self._can_check(result) or self._is_checked(result):
             return {}
         return {"state": "offered", "passes": PASSES} if self.check is False else {"state": "waiting"}
 
@@ -93,21 +124,36 @@ class CheckedView(View):
         is_whole = isinstance(result, Explanation) and result.provenance.get("windows", 1) == 1
         return is_whole and self.plain_result is None
 
+    def _is_checked(self, result: Any) -> bool:
+        """Whether the whole check of the row on display was made."""
+        check = result.checks.get(self.row_of(result))
+        return check is not None and not check.first
+
+    def _asked_passes(self) -> Any:
+        return True if self.check is False or self.check == AUTO else self.check
+
     def _is_done(self) -> bool:
         return super()._is_done() and self._check_job is None
 
     def _start_follow_up(self, result: Any) -> None:
-        if self.check is not False:
+        if self._pressed is self.result:
+            self._start_check(self._asked_passes())
+        elif self.check is not False:
             self._start_check(self.check)
 
     def _start_check(self, passes: Any) -> None:
         """Let the worker check the result on display, if there is something to check."""
-        result, row, inputs = self.result, self.checked_row, dict(self._requested)
         with self._lock:
             self._end_follow_up()
-            if self._can_check(result) and row not in result.checks:
-                work = partial(self._run_check, result, row, inputs, passes)
-                self._check_job = self._worker.submit((id(self), "check"), work)
+            if self._can_check(self.result) and not self._is_checked(self.result):
+                self._start(partial(self._run_check, passes))
+
+    def _start(self, run: Callable[[Any, int, dict[str, Any], jobs.Job], None]) -> None:
+        """Let the worker hide words of the result on display."""
+        with self._lock:
+            self._end_follow_up()
+            work = partial(run, self.result, self.checked_row, dict(self._requested))
+            self._check_job = self._worker.submit((id(self), "check"), work)
 
     def _end_follow_up(self) -> None:
         if self._check_job is not None:
@@ -115,24 +161,62 @@ class CheckedView(View):
             self._check_job = None
             self._lock.notify_all()
 
-    def _run_check(self, result: Any, row: int, inputs: dict[str, Any], passes: Any, job: jobs.Job) -> None:
+    def _run_check(self, passes: Any, result: Any, row: int, inputs: dict[str, Any], job: jobs.Job) -> None:
         """Check a result on the worker."""
         limit = budget(True if passes == AUTO else passes)
-        meter = Meter(limit, lambda done, _: self._show_checking(job, done, limit), job.cancel)
-        try:
-            if passes == AUTO:
-                wait_for_pause(job, self._worker, lambda: False, PAUSE)
+        offered = {"state": "offered", "passes": limit}
+        with self._ending(job, offered):
             explainer = self.explainer_for(inputs)
-            way, most_seconds = checking.way_of(explainer.method), checking.QUICK if passes == AUTO else None
-            masked_model = self._masked_model.get(way, lambda: MaskedModel(self.subject, way))
-            masked_model.keep_only(result.row)  # a view would remember every text that was ever typed
-            saliency = result.rows()[row]
-            check = checking.check(saliency, masked_model, inputs["target"], limit, meter, most_seconds)
+            if row not in result.checks:  # of another layer, or it failed
+                before, result = result, self._first_checked(result, row, explainer, inputs, job)
+                self._show_check(job, before, result)
+            seconds = limit * self._pass_seconds
+            if passes == AUTO and seconds > LONGEST:
+                self._end_check(job, offered | {"seconds": seconds})
+                return
+            if passes == AUTO:
+                wait_for_pause(job, self._worker, lambda: False, max(PAUSE, seconds))
+            meter = Meter(limit, lambda done, _: self._show_checking(job, done, limit), job.cancel)
+            masked_model = self._masked_model_for(explainer, result)
+            check = checking.check(result.rows()[row], masked_model, inputs["target"], limit, meter)
             self._end_check(job, {}, result, result.with_check(check, row))
-        except checking.TooSlow as slow:
-            self._end_check(job, {"state": "offered", "passes": limit, "seconds": slow.seconds})
+
+    def _run_search(self, result: Any, row: int, inputs: dict[str, Any], job: jobs.Job) -> None:
+        """Search on the worker for a set of words that turns the decision."""
+        from nbsal.evaluation.audit.flips import MOST, find_flip  # imports torch
+        from nbsal.evaluation.audit.measure import TRIED
+
+        with self._ending(job, {}):
+            saliency = result.rows()[row]
+            wanted = self.subject.labels.index(saliency.target) if saliency.contrary else None
+            meter = Meter(None, lambda done, _: self._show_checking(job, done, 0), job.cancel)
+            masked_model = self._masked_model_for(self.explainer_for(inputs), result)
+            flip = find_flip(saliency, masked_model, wanted, MOST, TRIED, meter)
+            outcome = Outcome(saliency.display_name(flip.after), flip.confidence)
+            search = Search(flip.words, outcome, flip.passes - 1, flip.exact)
+            self._end_check(job, {}, result, result.with_check(replace(result.checks[row], search=search), row))
+
+    def _first_checked(self, result: Any, row: int, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        masked_model, start = self._masked_model_for(explainer, result), perf_counter()
+        meter = Meter(None, cancel=job.cancel)
+        check: Check = checking.first_check(result.rows()[row], masked_model, inputs["target"], meter)
+        self._pass_seconds = (perf_counter() - start) / checking.FIRST
+        return result.with_check(check, row)
+
+    def _masked_model_for(self, explainer: Explainer, result: Any) -> MaskedModel:
+        """What hides the words of a result; a view would remember every text that was ever typed."""
+        way = checking.way_of(explainer.method)
+        masked_model: MaskedModel = self._masked_model.get(way, lambda: MaskedModel(self.subject, way))
+        masked_model.keep_only(result.row)
+        return masked_model
+
+    @contextmanager
+    def _ending(self, job: jobs.Job, cancelled: dict[str, Any]) -> Iterator[None]:
+        """Show that hiding words was cancelled, or why it failed."""
+        try:
+            yield
         except Cancelled:
-            self._end_check(job, {"state": "offered", "passes": limit})
+            self._end_check(job, cancelled)
         except BaseException as error:  # an interrupt too, or others would wait forever
             self._end_check(job, {"state": "failed", "why": error_text(error)})
 
@@ -142,6 +226,13 @@ class CheckedView(View):
             if locked and self._check_job is job:
                 self._checking = {"state": "checking", "done": done, "passes": total}
 
+    def _show_check(self, job: jobs.Job, before: Any, checked: Any) -> None:
+        """Show a result with its check in place of the same one without, unless a newer one is on display."""
+        with self._lock, self.hold_sync():
+            if self._check_job is job and self.result is before:
+                self.replace_result(checked)
+                self._statements = [statement.to_json() for statement in self.statements(checked)]
+
     def _end_check(self, job: jobs.Job, state: dict[str, Any], before: Any = None, checked: Any = None) -> None:
         """Show how a check ended, unless a newer result is on display."""
         with self._lock:
@@ -149,8 +240,7 @@ class CheckedView(View):
                 return
             with self.hold_sync():
                 self._checking = state
-                if checked is not None and self.result is before:
-                    self.replace_result(checked)
-                    self._statements = [statement.to_json() for statement in self.statements(checked)]
+                if checked is not None:
+                    self._show_check(job, before, checked)
             self._end_follow_up()
         self._snapshots.refresh()

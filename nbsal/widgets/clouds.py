@@ -101,7 +101,7 @@ class Clouds(CorpusView):
         return proposal["value"]
 
     def texts_with(self, label: str, word: str) -> list[int]:
-        """The numbers of the texts of a class in which a word speaks for it, highest score first."""
+        """The numbers of the texts of a class in which a word scores for it, highest score first."""
         return [number for number, *_ in texts_with(self._saliencies, self.unit, label, word)]
 
     def selected(self) -> "pandas.DataFrame":
@@ -156,7 +156,7 @@ class Clouds(CorpusView):
         columns = min(COLUMNS, len(labels))
         rows = -(-len(labels) // columns)
         figure = Figure(figsize=(4.5 * columns, 2.8 * rows + 0.5), layout="constrained")
-        few = f" Small words are in fewer than {MIN_TEXTS} texts." if result.has_rare else ""
+        few = f" Words in fewer than {MIN_TEXTS} texts are left out." if result.has_rare else ""
         title = html.visible(result.caption() + few)
         figure.suptitle(textwrap.fill(title, 60 * columns), fontsize="medium")
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -164,8 +164,9 @@ class Clouds(CorpusView):
             ax.axis("off")
         for ax, label in zip(panels, labels, strict=False):
             colour = colours.class_colour(result.hues[label])
-            if result.words[label]:
-                sizes = {entry.word: _type_size(entry) for entry in result.words[label]}
+            if sizes := {
+                entry.word: _type_size(entry.share) for entry in result.words[label] if entry.share is not None
+            }:
                 ax.imshow(np.asarray(draw_words(sizes, colour, SIZE)))
             ax.set_title(html.visible(f"{label}, {_predicted(result, label)}"), color=colour)
         return text_lines.png(figure)
@@ -214,24 +215,27 @@ def _cloud_html(result: WordClouds, label: str) -> str:
     """The words of a class in order, larger if they weigh more; a sanitizer would drop a drawing."""
     colour = colours.class_colour(result.hues[label], anywhere=True)
     texts = f' <span style="{html.SMALL}">{_predicted(result, label)}</span>'
-    words = " ".join(_word_html(entry) for entry in result.words[label]) or f"No word speaks for {html.escape(label)}."
+    drawn = [_word_html(entry, entry.share) for entry in result.words[label] if entry.share is not None]
+    none = f"No word of {MIN_TEXTS} texts" if result.words[label] else "No word"
+    words = " ".join(drawn) or f"{none} scores for {html.escape(label)}."
     style = f"margin:4px 0 12px;line-height:1.25;word-spacing:.3em;color:{colour};overflow-wrap:anywhere"
-    return f'<div><b style="color:{colour}">{html.escape(label)}</b>{texts}</div><p style="{style}">{words}</p>'
+    rare = ", ".join(html.escape(entry.word) for entry in result.words[label] if entry.share is None)
+    rest = f'<p style="{html.SMALL};margin:0 0 12px">in fewer than {MIN_TEXTS} texts: {rare}</p>' if rare else ""
+    return f'<div><b style="color:{colour}">{html.escape(label)}</b>{texts}</div><p style="{style}">{words}</p>{rest}'
 
 
-def _word_html(entry: CloudWord) -> str:
+def _word_html(entry: CloudWord, share: float) -> str:
     also = f" · also {', '.join(entry.also)}" if entry.also else ""
     texts = f" · in {plural(entry.texts, 'text')}" if entry.texts else ""
-    share = f" · {percent(entry.share, 0)} of the strongest word" if entry.share is not None else ""
-    tip = f"{entry.word}{texts}{share}{also}"
-    style = f"font-size:{_type_size(entry):.0f}px;font-weight:{400 if entry.share is None else 600}"
+    tip = f"{entry.word}{texts} · {percent(share, 0)} of the strongest word{also}"
+    style = f"font-size:{_type_size(share):.0f}px;font-weight:600"
     style += ";text-decoration:underline" if entry.also else ""
     return f'<span style="{style}" title="{html.escape(tip)}">{html.escape(entry.word)}</span>'
 
 
-def _type_size(entry: CloudWord) -> float:
+def _type_size(share: float) -> float:
     """The size of a word's type in pixels: in proportion to its weight, but legible."""
-    return max(SMALLEST, LARGEST * (entry.share or 0.0))
+    return max(SMALLEST, LARGEST * share)
 
 
 def _text_html(number: int, saliency: Saliency, positions: list[int]) -> str:

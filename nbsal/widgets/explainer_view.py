@@ -134,7 +134,8 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
             if typed:
                 self.pause(inputs, job)
         with self._durations.timed(name):
-            return self.explain(explainer, inputs, job)
+            result = self.explain(explainer, inputs, job)
+        return self.with_first_check(result, explainer, inputs, job)
 
     def pause(self, inputs: dict[str, Any], job: jobs.Job) -> None:
         """Wait until the text is no longer typed, or its reader wants it explained at once."""
@@ -148,7 +149,8 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
 
     def preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
         """The result of a quick method, which stands in for that of a slow one; None shows nothing."""
-        return explainer(inputs["text"], inputs["target"])
+        result = explainer(inputs["text"], inputs["target"])
+        return self.with_first_check(result, explainer, inputs, job)
 
     def explain(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
         """Explain the text with an explainer that has the current settings."""

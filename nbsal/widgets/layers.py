@@ -65,12 +65,11 @@ class Layers(ExplainerView):
     @property
     def chosen(self) -> int:
         """The layer on display; of a finished result the last one, unless another is chosen."""
-        last = len(self.result.scores) - 1
-        return last if self.layer is None else min(int(self.layer), last)
+        return self.row_of(self.result)
 
-    @property
-    def checked_row(self) -> int:
-        return self.chosen
+    def row_of(self, result: Any) -> int:
+        last = len(result.scores) - 1
+        return last if self.layer is None else min(int(self.layer), last)
 
     @traitlets.observe("layer")
     def _check_layer(self, change: Any) -> None:
@@ -83,8 +82,8 @@ class Layers(ExplainerView):
             raise InputError(TOO_LONG, argument="text", value=inputs["text"])
         return explainer.every_layer(inputs["text"], inputs["target"])
 
-    def preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> LayerSaliency:
-        return self.explain(explainer, inputs, job)
+    def preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        return self.with_first_check(self.explain(explainer, inputs, job), explainer, inputs, job)
 
     def selected(self) -> "pandas.DataFrame":
         return self._selected_rows(self.result.at(self.chosen).to_frame())

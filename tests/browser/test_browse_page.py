@@ -72,7 +72,7 @@ def test_filters_and_headings_set_the_traits(show, sheet):
     for heading, expected in [
         ("Prediction", ("confidence", True)),
         ("Prediction", ("confidence", False)),
-        ("Strongest word", ("top", False)),
+        ("Ranked first", ("top", False)),
         ("Text", ("text", False)),
         ("No.", ("number", False)),
         ("No.", ("number", True)),

@@ -22,14 +22,21 @@ def corpus(small):
     return Clouds(saliencies, picked=["negative", "dull"]).wait()
 
 
+@pytest.fixture(scope="module")
+def few(small):
+    """Clouds of so few texts that every word is drawn."""
+    saliencies = nbsal.Explainer(small, "gradxact").map(TEXTS[:40], progress=False)
+    return Clouds(saliencies, picked=["negative", "dull"]).wait()
+
+
 def cloud(root, label):
     return root.get_by_role("listbox", name=f"Words of {label}")
 
 
-def test_words_stay_inside_their_cloud(show, sheet, corpus):
+def test_words_stay_inside_their_cloud(show, sheet, few):
     """That no two words touch is tested with their layout, in nbsal/frontend/test/cloud-layout.test.ts."""
     sheet.set_viewport_size({"width": 300, "height": 900})
-    root = show(corpus)
+    root = show(few)
     for label in ("negative", "positive"):
         field = cloud(root, label).bounding_box()
         words = cloud(root, label).get_by_role("option").evaluate_all(BOXES)
@@ -44,15 +51,14 @@ def test_words_stay_inside_their_cloud(show, sheet, corpus):
     sheet.set_viewport_size({"width": 1100, "height": 900})
 
 
-def test_a_click_chooses_a_word_and_another_releases_it(show, sheet, corpus):
-    root = show(corpus, live=True)
-    cloud_of = corpus._clouds[0]
+def test_a_click_chooses_a_word_and_another_releases_it(show, sheet, few):
+    root = show(few, live=True)
+    cloud_of = few._clouds[0]
     word, label = cloud_of["words"][0], cloud_of["label"]
     option = cloud(root, label).get_by_role("option", name=word["word"], exact=True)
     height = root.bounding_box()["height"]
     option.hover()
-    share = "" if word["share"] is None else " · 100\u202f% of the strongest word"
-    said = f"{word['word']} · {label} · in {plural(word['texts'], 'text')}{share}"
+    said = f"{word['word']} · {label} · in {plural(word['texts'], 'text')} · 100\u202f% of the strongest word"
     expect(root.locator(".nbsal-readout")).to_have_text(said)
     assert root.bounding_box()["height"] == height
     option.click()
@@ -63,9 +69,9 @@ def test_a_click_chooses_a_word_and_another_releases_it(show, sheet, corpus):
     bench.expect_traits(sheet, picked=None)
 
 
-def test_words_are_chosen_by_keys(show, sheet, corpus):
-    root = show(corpus, live=True)
-    positive, words = cloud(root, "positive"), corpus._clouds[1]["words"]
+def test_words_are_chosen_by_keys(show, sheet, few):
+    root = show(few, live=True)
+    positive, words = cloud(root, "positive"), few._clouds[1]["words"]
     positive.press("Home")
     positive.press("Enter")
     bench.expect_traits(sheet, picked=["positive", words[0]["word"]])
@@ -87,3 +93,17 @@ def test_words_stay_while_texts_are_explained(show, sheet, corpus):
     bench.change(sheet, _clouds=last._clouds, _summary=last._summary, status="ready", progress=None)
     assert root.get_by_role("option").all_text_contents() != names
     expect(root.locator(".nbsal-headline")).to_have_text(last.result.caption())
+
+
+def test_words_of_few_texts_are_listed_instead_of_drawn(show, sheet, corpus):
+    root = show(corpus, live=True)
+    for drawn in corpus._clouds:
+        sized = [word["word"] for word in drawn["words"] if word["share"] is not None]
+        rare = [word["word"] for word in drawn["words"] if word["share"] is None]
+        section = root.locator(".nbsal-cloud", has=sheet.get_by_text(drawn["label"], exact=True))
+        expect(section.locator("> p")).to_have_text(f"In too few texts: {', '.join(rare)}")
+        assert {*cloud(root, drawn["label"]).get_by_role("option").all_text_contents()} <= {*sized}
+    root.get_by_role("button", name="List", exact=True).click()
+    expect(cloud(root, drawn["label"]).get_by_role("option").locator("b")).to_have_text([*sized, *rare])
+    expect(section.locator("> p")).to_be_hidden()
+    root.get_by_role("button", name="Cloud", exact=True).click()

@@ -6,7 +6,8 @@ import torch
 
 import nbsal
 from nbsal.explain import checking
-from nbsal.explain.decision_facts import MOST_AGAINST, MOST_FOR
+from nbsal.explain.decision_facts import MATTERS, MOST_AGAINST, MOST_DRAWS, MOST_FOR, MOST_NAMED
+from nbsal.methods.default import FOR_DECISIONS
 from nbsal.model.running.masking import MaskedModel
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter
@@ -54,14 +55,92 @@ def test_a_check_keeps_its_budget(small, monkeypatch, passes):
     meter = Meter(passes, lambda done, total: steps.append(done))
     check = checking.check(saliency, MaskedModel(small), None, passes, meter)
     assert steps[-1] <= passes and len(check.random) >= 1
-    assert len(check.candidates) <= min(MOST_FOR + MOST_AGAINST, (passes - 1) // 2)
+    assert len(check.candidates) <= MOST_FOR + MOST_AGAINST and len(check.random) <= MOST_DRAWS
 
 
-def test_a_check_that_would_take_long_is_left_out(small):
-    saliency = nbsal.Explainer(small, "gradxact")(TEXT)
-    with pytest.raises(checking.TooSlow) as slow:
-        checking.check(saliency, MaskedModel(small), None, 16, Meter(None), most_seconds=0.0)
-    assert slow.value.seconds > 0
+@pytest.fixture
+def runs(monkeypatch):
+    """The sets of words that were hidden, by what hides them."""
+    sets, hide = [], checking._hide
+    monkeypatch.setattr(checking, "_hide", lambda *given: sets.extend(map(tuple, given[-1])) or hide(*given))
+    return sets
+
+
+@pytest.mark.parametrize("text", [TEXT, "The four hundred pages that follow are a swamp.", "A joy.", "Good."])
+def test_every_set_that_was_hidden_is_counted_and_named_sets_are_minimal(small, monkeypatch, runs, text):
+    monkeypatch.setattr(checking, "_random_words", lambda *given: [])
+    for method in ("gradxact", "decoded-gradcam"):
+        runs.clear()
+        saliency = nbsal.Explainer(small, method)(text, check=True)
+        check, masked_model = saliency.check, MaskedModel(small)
+        assert check.tried == len({tuple(sorted(numbers)) for numbers in runs})
+        label = small.labels.index(saliency.target)
+
+        def value(words, saliency=saliency, masked_model=masked_model, label=label):
+            (logits,) = masked_model.logits([saliency.row], [hidden(saliency, words)])
+            return float(logits[0].double().softmax(-1)[label])
+
+        words = [check.candidates[number].words for number in check.named]
+        without = value([place for places in words for place in places])
+        assert check.together.value == pytest.approx(without, abs=1e-6)
+        for left_in in words if len(words) > 1 else ():
+            rest = value([place for places in words if places != left_in for place in places])
+            assert rest - without > MATTERS or (without < 0.5 < rest)
+
+
+def test_random_draws_differ(small):
+    check = nbsal.Explainer(small, "gradxact")("A warm film.", check=True).check
+    assert check.drawn + 2 == 4 and len(check.random) == 1, "there are two other words"
+
+
+@pytest.mark.parametrize("method", ["gradxact", "decoded-gradcam", "random"])
+@pytest.mark.parametrize("text", [TEXT, "It is the plot, and it is thin.", "The dull, dull film."])
+def test_a_first_check_takes_three_passes_and_names_what_was_hidden(small, monkeypatch, runs, method, text):
+    saliency, masked_model = nbsal.Explainer(small, method)(text), MaskedModel(small)
+    monkeypatch.delattr(checking.trace, "record")
+    check = checking.first_check(saliency, masked_model, None, Meter(None))
+    assert check.first and masked_model.forwards == len(runs) == checking.FIRST
+    named = tuple(sorted(place for number in check.named for place in check.candidates[number].words))
+    assert named in runs and len(check.named) <= MOST_NAMED
+    assert check.whole.value == pytest.approx(saliency.confidence) and check.tried == 2
+    statement = saliency.with_check(check).statement()
+    tested = {saliency.words[place].text for places in runs[:2] for place in places}
+    assert {words for kind, words in statement.sentence if kind in ("for", "against")} <= tested
+    if check.state == "supported":
+        assert check.effect(check.together) > check.effect(check.random[0])
+
+
+@pytest.mark.parametrize("text", [TEXT, "It is the plot, and it is thin.", "The dull, dull film.", "A swamp."])
+def test_the_first_check_is_part_of_the_whole_one(small, text):
+    explain, masked_model = nbsal.Explainer(small, "gradxact"), MaskedModel(small)
+    for target in (None, *small.labels, nbsal.contrast("positive", "negative")):
+        saliency = explain(text, target)
+        first = checking.first_check(saliency, masked_model, target, Meter(None))
+        whole = checking.check(saliency, masked_model, target, 40, Meter(None))
+        alone = dict(zip((word.words for word in whole.candidates), whole.alone, strict=True))
+        if first.named:
+            assert first.alone[0].value == pytest.approx(alone[first.candidates[0].words].value, abs=1e-6)
+        assert first.whole.value == pytest.approx(whole.whole.value, abs=1e-5) and first.raises == whole.raises
+
+
+@pytest.mark.parametrize("text", ["Nobody laughed.", "A mess of a film.", "The acting is dreadful."])
+def test_a_method_that_hiding_supports_comes_to_the_rescue(small, text):
+    rescued = nbsal.Explainer(small, "random").rescue(text)
+    tried = [nbsal.Explainer(small, name)(text, check=True) for name in FOR_DECISIONS]
+    supported = [saliency for saliency in tried if saliency.check.state == "supported"]
+    best = max(tried, key=lambda saliency: saliency.check.effect(saliency.check.together))
+    assert (rescued.method, rescued.check) == ((supported or [best])[0].method, (supported or [best])[0].check)
+
+
+def test_the_own_method_is_no_rescue_unless_it_is_the_only_one(small):
+    own = nbsal.Explainer(small, FOR_DECISIONS[0])
+    assert own.rescue("Nobody laughed.", "positive").method != FOR_DECISIONS[0]
+
+    def ask(batch):
+        return [[0.9, 0.1] if "warm" in text else [0.2, 0.8] for text in batch]
+
+    box = nbsal.Explainer(nbsal.load(ask, labels=["good", "bad"]), "occlusion")
+    assert box.rescue("A warm film.").method == "occlusion", "nothing else can explain a function"
 
 
 @pytest.mark.parametrize(

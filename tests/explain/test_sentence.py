@@ -4,7 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from nbsal.explain.decision_facts import Candidate, Check, DecisionFacts, HeadsOff, Outcome, candidates, choose_named
+from nbsal.explain.decision_facts import (
+    Candidate,
+    Check,
+    DecisionFacts,
+    HeadsOff,
+    Outcome,
+    Search,
+    candidates,
+    choose_named,
+    with_smallest,
+)
 from nbsal.explain.sentence import statement
 from nbsal.model.loading.plain_values import from_plain, to_plain
 from tests.cases import cases
@@ -24,12 +34,34 @@ def said(outcome, scores, check=None):
 
 # The outcome, the scores of the words, and the sentence.
 UNCHECKED = [
-    (POSITIVE, {"warm": 2, "slow": -1}, "positive, 99.8 %. Highest score: warm; against it: slow (not checked)."),
-    (POSITIVE, {"warm": 2, "funny": 2}, "positive, 99.8 %. Highest scores: warm and funny (not checked)."),
-    (POSITIVE | {"probability": 0.9999}, {"warm": 1}, "positive, over 99.9 %. Highest score: warm (not checked)."),
-    (POSITIVE | {"probability": 0.55}, {"warm": 1}, "leaning positive, 55.0 %. Highest score: warm (not checked)."),
-    (POSITIVE, {"slow": -1}, "positive, 99.8 %. Lowest scores: slow (not checked)."),
-    (POSITIVE, {"warm": 0}, "positive, 99.8 %. Every word scores 0."),
+    (POSITIVE, {"warm": 2, "slow": -1}, "positive, 99.8 %. Ranked first: warm; against it: slow (not checked)."),
+    (POSITIVE, {"warm": 2, "funny": 2}, "positive, 99.8 %. Ranked first: warm and funny (not checked)."),
+    (POSITIVE | {"probability": 0.9999}, {"warm": 1}, "positive, over 99.9 %. Ranked first: warm (not checked)."),
+    (POSITIVE | {"probability": 0.55}, {"warm": 1}, "leaning positive, 55.0 %. Ranked first: warm (not checked)."),
+    (POSITIVE, {"slow": -1}, "positive, 99.8 %. No word speaks for it; against it: slow (not checked)."),
+    (
+        POSITIVE,
+        {"warm": 0},
+        "positive, 99.8 %. Every word scores 0: the output is saturated or does not depend on the words. "
+        "Try occlusion.",
+    ),
+    (
+        POSITIVE | {"special": 1.0},
+        {"warm": 0},
+        "positive, 99.8 %. Every word scores 0: all of the score is on special tokens. "
+        "Try another layer, or occlusion.",
+    ),
+    (
+        POSITIVE | {"method": "occlusion"},
+        {"warm": 0},
+        "positive, 99.8 %. Every word scores 0: without any one of them nothing changes. Try "
+        "nbsal.flip, which hides several.",
+    ),
+    (POSITIVE, {"The": 9, "warm": 2, ".": -9}, "positive, 99.8 %. Ranked first: warm (not checked)."),
+    (POSITIVE, {"The": 9, "not": 2, "n't": -2}, "positive, 99.8 %. Ranked first: not; against it: n't (not checked)."),
+    (POSITIVE, {"The": 9, "slow": -2}, "positive, 99.8 %. Ranked first: The; against it: slow (not checked)."),
+    (POSITIVE, {"it": 1, ".": -1}, "positive, 99.8 %. Ranked first: it (not checked)."),
+    (POSITIVE, {".": -1}, "positive, 99.8 %. No word speaks for it; against it: “.” (not checked)."),
     (POSITIVE, {str(i): 1 for i in range(30)}, "positive, 99.8 %. No single word stands out."),
     (POSITIVE, {}, "positive, 99.8 %."),
     (POSITIVE | {"place": " at “Bob”"}, {}, "positive at “Bob”, 99.8 %."),
@@ -39,18 +71,18 @@ UNCHECKED = [
         {},
         "positive, 99.8 %; also a (90.0 %), b (80.0 %), c (70.0 %) and 2 more.",
     ),
-    (POSITIVE, {"!": 1}, "positive, 99.8 %. Highest score: “!” (not checked)."),
-    (POSITIVE | {"special": 0.6}, {"warm": 1}, "positive, 99.8 %. Highest score among the words: warm (not checked)."),
+    (POSITIVE, {"!": 1}, "positive, 99.8 %. Ranked first: “!” (not checked)."),
+    (POSITIVE | {"special": 0.6}, {"warm": 1}, "positive, 99.8 %. Ranked first among the words: warm (not checked)."),
     (POSITIVE | {"about_target": False}, {"warm": 1}, "positive, 99.8 %. Attended to most: warm (not checked)."),
     (
         POSITIVE | {"parts": 2},
         {"warm": 1},
-        "positive, 99.8 %. Highest score: warm (first text) (not checked).",
+        "positive, 99.8 %. Ranked first: warm (first text) (not checked).",
     ),
     (
         POSITIVE | {"heads_off": off(probability=0.971)},
         {"warm": 2},
-        "positive, 99.8 → 97.1 % with 6 of 72 heads off. Highest score: warm (not checked).",
+        "positive, 99.8 → 97.1 % with 6 of 72 heads off. Ranked first: warm (not checked).",
     ),
     (
         POSITIVE | {"heads_off": off(probability=0.121, prediction="negative")},
@@ -66,7 +98,7 @@ UNCHECKED = [
     (
         NEGATIVE,
         {"slow": 1, "warm": -2},
-        "Why not negative (0.2 %)? Highest score: slow; against it: warm (not checked).",
+        "Why not negative (0.2 %)? Ranked first: slow; against it: warm (not checked).",
     ),
     (NEGATIVE, {}, "Why not negative (0.2 %)?"),
     (
@@ -105,23 +137,48 @@ CHECKED = [
         "supported", "positive, 99.8 %. Without beauty it would be negative (positive 3.2 %).",
     ),
     (
-        WORDS, {"beauty": 0.9975, "warm": 0.997, "funny": 0.997}, 0.61, [0.95, 0.95],
+        WORDS, {"beauty": 0.9975, "warm": 0.997, "funny": 0.997}, 0.61, [0.94, 0.96],
         "supported",
-        "positive, 99.8 %. Without beauty, warm and funny it would still be positive, at 61.0 % (random words: "
-        "95.0 %).",
+        "positive, 99.8 %. Without beauty, warm and funny it would still be positive, at 61.0 % (random words: at "
+        "least 94.0 %).",
     ),
     (
         WORDS, {"beauty": 0.9975, "warm": 0.997, "funny": 0.997}, 0.996, [0.997],
         "weak",
-        "positive, 99.8 %. No small set of words decides it: without beauty, warm and funny it would still be "
-        "positive, at 99.6 % (random words: 99.7 %).",
+        "positive, 99.8 %. None of the 4 sets of words that the scores propose turns it: without beauty, warm and "
+        "funny it would still be positive, at 99.6 %.",
     ),
     (
         WORDS, {"beauty": 0.9975, "warm": 0.997, "funny": 0.997}, 0.61, [0.4, 0.9],
         "weak",
-        "positive, 99.8 %. Without beauty, warm and funny it would still be positive, at 61.0 %, but random words "
-        "change as much (random words: 65.0 %).",
+        "positive, 99.8 %. Without beauty, warm and funny it would still be positive, at 61.0 %, but one of two "
+        "random sets does as much (40.0 %).",
     ),
+    (
+        {"beauty": 1}, {"beauty": 0.31}, 0.31, [0.3, 0.31, 0.9],
+        "weak",
+        "positive, 99.8 %. Without beauty it would be negative (positive 31.0 %), but two of three random words do as "
+        "much (30.0 %).",
+    ),
+    (
+        {"beauty": 1}, {"beauty": 0.31}, 0.31, [0.3],
+        "weak",
+        "positive, 99.8 %. Without beauty it would be negative (positive 31.0 %), but a random word does as much "
+        "(30.0 %).",
+    ),
+    (
+        {"warm": 3, "film": 1}, {"warm": 0.997, "film": 0.997}, 0.997, [0.9, 0.95, 0.998],
+        "weak",
+        "positive, 99.8 %. None of the 3 sets of words that the scores propose turns it: without warm and film it "
+        "would still be positive, at 99.7 %; two of three random sets change more (90.0 %).",
+    ),
+    (
+        {"warm": 1}, {"warm": 0.997}, 0.997, [0.9],
+        "weak",
+        "positive, 99.8 %. The scores name warm, but without it nothing changes (99.7 %); a random word changes more "
+        "(90.0 %).",
+    ),
+    ({"slow": -1}, {"slow": 0.9999}, 0.998, [], "weak", "positive, 99.8 %. No word speaks for it."),
     (
         {"warm": 1}, {"warm": 0.997}, 0.997, [0.998],
         "weak", "positive, 99.8 %. The scores name warm, but without it nothing changes (99.7 %).",
@@ -188,7 +245,82 @@ def test_equal_words_are_one_candidate():
         Candidate("film", 0.5, (1,)),
     ]
     finding = DecisionFacts(**POSITIVE, words=words[:3])
-    assert "Highest score: warm × 2 (not checked)." in statement(finding).text()
+    assert "Ranked first: warm × 2 (not checked)." in statement(finding).text()
+
+
+A, B, C = (0,), (1,), (2,)
+SUBSETS = [
+    # The values without each word, those without sets of them, and the set that is named.
+    ((0.997, 0.997, 0.998), {A + B + C: 0.6, A + B: 0.601, A + C: 0.99, B + C: 0.99}, A + B, 0.601),
+    ((0.997, 0.997, 0.998), {A + B + C: 0.6, A + B: 0.61, A + C: 0.62, B + C: 0.99}, A + B + C, 0.6),
+    ((0.7, 0.997, 0.998), {A + B: 0.698}, A, 0.7),
+    ((0.7, 0.997, 0.998), {A + B: 0.75}, A, 0.7),
+    ((0.997, 0.997, 0.997), {A + B + C: 0.1, A + B: 0.4, A + C: 0.3, B + C: 0.6}, A + C, 0.3),
+    ((0.501, 0.997, 0.997), {A + B: 0.499}, A + B, 0.499),
+    ((0.996, 0.997, 0.998), {A + B + C: 0.995, A + B: 0.995, A + C: 0.995, B + C: 0.995}, A, 0.996),
+]
+
+
+@cases("alone, sets, named, value", SUBSETS)
+def test_the_smallest_set_that_does_the_same_is_named(alone, sets, named, value):
+    def outcome(share):
+        return Outcome("positive" if share >= 0.5 else "negative", share)
+
+    words = tuple(Candidate(name, 3.0 - place, (place,)) for place, name in enumerate(WORDS))
+    check = Check(words, outcome(0.998), tuple(map(outcome, alone)), (), outcome(0.998), ())
+    smallest = with_smallest(check, {numbers: outcome(share) for numbers, share in sets.items()})
+    assert (smallest.named, smallest.together.value) == (named, value)
+    assert smallest.tried == len(alone) + len(sets)
+
+
+def test_of_words_that_do_nothing_one_with_content_is_named():
+    silent = {"the": 0.995, "film": 0.997, "warm": 0.998}
+    check = checked({"the": 3, "film": 2, "warm": 1}, silent, 0.995)
+    smallest = with_smallest(replace(check, named=()), {(0, 1): Outcome("positive", 0.995)})
+    assert (smallest.named, smallest.together.value) == ((1,), 0.997)
+
+
+def test_a_word_that_alone_turns_the_decision_is_named_whatever_its_score():
+    values = {"warm": 0.995, "slow": 0.4}
+    for scores in ({"warm": 3, "slow": 1}, {"warm": 3, "slow": -3}):
+        check = checked(scores, values, 0.4 if scores["slow"] > 0 else 0.995)
+        assert "Without slow it would be negative" in said(POSITIVE, scores, check)
+
+
+def test_what_may_tell_more_is_offered():
+    silent = {"beauty": 0.9975, "warm": 0.997, "funny": 0.997}
+    weak = checked(WORDS, silent, 0.996, [0.997], classifies=True)
+    facts = DecisionFacts(**POSITIVE, words=[(text, score, 0) for text, score in WORDS.items()], check=weak)
+    assert statement(facts).advice == "search" and "nbsal.flip" in statement(facts).notes[-1]
+    for other in (replace(weak, first=True), replace(weak, classifies=False)):
+        assert statement(replace(facts, check=other)).advice == ""
+    saturated = replace(facts, check=replace(weak, candidates=tuple(replace(w, score=1e-6) for w in weak.candidates)))
+    rival = checked({"swamp": 5, "warm": 1}, {"swamp": 0.998, "warm": 0.2}, 0.2)
+    zero = replace(facts, words=[("warm", 0.0, 0)], check=None)
+    for wrong in (saturated, replace(facts, check=rival), zero):
+        assert statement(wrong).advice == "rescue" and statement(replace(wrong, method="occlusion")).advice != "rescue"
+    assert all("explain.rescue" in statement(wrong).notes[-1] for wrong in (saturated, zero))
+
+
+SEARCHES = [
+    (
+        Search(("warm", "!"), Outcome("negative", 0.58), 37, exact=True),
+        "A search finds one: without warm and “!” it would be negative (58.0 %); no fewer words do.",
+    ),
+    (
+        Search(("warm",), Outcome("negative", 0.58), 37),
+        "A search finds one: without warm it would be negative (58.0 %).",
+    ),
+    (Search((), Outcome("positive", 0.998), 1370), "A search through 1,370 sets finds none."),
+]
+
+
+@cases("search, sentence", SEARCHES)
+def test_a_search_says_what_it_came_to(search, sentence):
+    check = checked(WORDS, {"beauty": 0.9975, "warm": 0.997, "funny": 0.997}, 0.996, classifies=True, search=search)
+    assert said(POSITIVE, WORDS, check).endswith(f"at 99.6 %. {sentence}")
+    facts = DecisionFacts(**POSITIVE, words=[("warm", 1.0, 0)], check=check)
+    assert statement(facts).advice == "" and from_plain(Check, to_plain(check)) == check
 
 
 def test_a_check_is_restored_from_json():

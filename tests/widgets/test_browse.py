@@ -140,7 +140,7 @@ def test_exports_hold_the_page_and_the_opened_text(view, saliencies):
     view.opened = 3
     html = view.wait().to_html()
     assert f" Labelled {LABELS[3]}." in html
-    assert all(html.count(f">{name}</th>") == 1 for name in ("No.", "Text", "Prediction", "Strongest word"))
+    assert all(html.count(f">{name}</th>") == 1 for name in ("No.", "Text", "Prediction", "Ranked first"))
     assert view.result.caption() in html and "page 1 of 3 \u00b7 30 texts" in html
     for row in view._table["rows"]:
         assert f"{row['prediction']} {100 * row['confidence']:.1f}\u202f%" in html

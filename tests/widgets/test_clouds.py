@@ -10,7 +10,7 @@ import pytest
 import nbsal
 from nbsal.support.errors import UnknownName
 from nbsal.support.validation import plural
-from nbsal.widgets import Clouds
+from nbsal.widgets import Clouds, clouds
 from nbsal.widgets.corpus_view import CHUNK
 from tests.browser import bench
 from tests.raising import refuses
@@ -61,18 +61,29 @@ def many_classes(counts):
     ]
 
 
-def test_words_of_few_texts_are_small_and_last():
+def test_words_of_few_texts_are_left_to_the_list(monkeypatch):
     texts = many_classes([40])  # each of them with a word of its own, and "film" in all
     view = Clouds(texts, idf={"film": 0.04, "rarest": 1.0}, unit="word", k=41).wait()
     (cloud,) = view._clouds
     assert view.cloud.words("class 0", 1)[0][0] != "film", "its weight is the least"
     shares = [(word["word"], word["share"], word["texts"]) for word in cloud["words"]]
     assert shares[0] == ("film", 1.0, 40) and {entry[1:] for entry in shares[1:]} == {(None, 1)}
-    assert view.result.caption() == "By the scores of 40 texts, film speaks for class 0."
+    assert view.result.caption() == "By the scores of 40 texts, ranked first for class 0: film."
     assert "in fewer than 3 texts" in view._summary["hint"]
-    sizes = [int(size) for size in re.findall(r"font-size:(\d+)px;font-weight:[46]00", view.to_html())]
-    assert sizes == [42, *[12] * 40] and view.to_frame()["texts"].tolist() == [40, *[1] * 40]
+    html = view.to_html()
+    assert re.findall(r"font-size:(\d+)px;font-weight:600", html) == ["42"] and "in fewer than 3 texts: word" in html
+    drawn, draw = [], clouds.draw_words
+    monkeypatch.setattr(clouds, "draw_words", lambda sizes, *rest: drawn.append(sizes) or draw(sizes, *rest))
+    view.to_png()
+    assert drawn == [{"film": 42.0}] and view.to_frame()["texts"].tolist() == [40, *[1] * 40]
     assert Clouds(texts[:20], idf={}, unit="word").wait()._clouds[0]["words"][-1]["share"] is not None
+
+
+def test_a_class_whose_words_are_all_rare_says_so():
+    texts = [dataclasses.replace(text, scores=np.array([0.0, 2.0, -1.0, 0.0])) for text in many_classes([40])]
+    view = Clouds(texts, idf={}, unit="word").wait()
+    assert view.result.caption() == "By the scores of 40 texts, ranked first for class 0: no word of 3 texts."
+    assert "No word of 3 texts scores for class 0." in view.to_html() and view.to_png()[:4] == b"\x89PNG"
 
 
 def test_the_four_classes_with_most_texts_have_hues():
@@ -81,11 +92,11 @@ def test_the_four_classes_with_most_texts_have_hues():
     assert "color:inherit" in view.to_html() and view.to_png()[:4] == b"\x89PNG"
 
 
-def test_no_word_speaks_for_a_class():
+def test_no_word_scores_for_a_class():
     cloud = nbsal.clouds.Cloud({"bad": {"film": -1.0}, "good": {"joy": 2.0}}, "word")
     view = Clouds(cloud).wait()
-    assert view.result.caption() == "no word speaks for bad; joy for good."
-    assert "No word speaks for bad." in view.to_html() and view.to_png()[:4] == b"\x89PNG"
+    assert view.result.caption() == "Ranked first for bad: no word; for good: joy."
+    assert "No word scores for bad." in view.to_html() and view.to_png()[:4] == b"\x89PNG"
 
 
 def test_a_click_on_a_word_shows_its_texts(view, explain):
@@ -94,7 +105,7 @@ def test_a_click_on_a_word_shows_its_texts(view, explain):
     view.wait()
     expected = [n for n, text in enumerate(TEXTS) if "warm" in text.lower() and explain(text).prediction == label]
     assert sorted(view.texts_with(label, "warm")) == expected and view._texts_shown["count"] == len(expected) > 0
-    assert view._texts_shown["heading"] == f"“warm” speaks for {label} in {plural(len(expected), 'text')}"
+    assert view._texts_shown["heading"] == f"“warm” scores for {label} in {plural(len(expected), 'text')}"
     for text in view._texts_shown["texts"]:
         assert {piece.lower() for piece, _, marked in text["pieces"] if marked} == {"warm"}
     from_page(view, picked=None)

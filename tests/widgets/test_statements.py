@@ -48,8 +48,8 @@ def test_no_two_statements_disagree(small, monkeypatch, tmp_path, kind, text):
     result, row, statement = view.result, view.checked_row, view.statement
     check = result.checks[row]
     assert view._statements[row] == statement.to_json() and statement.state == check.state and view._checking == {}
-    outcomes = [check.whole, check.together, *check.alone]
-    values = {confidence(outcome.value) for outcome in outcomes} | {confidence(check.random_value or 0.0)}
+    outcomes = [check.whole, check.together, *check.alone, *check.random]
+    values = {confidence(outcome.value) for outcome in outcomes}
     measured = percentages(" ".join(values)) | percentages(result.rows()[row].statement().text())
     assert percentages(" ".join([statement.text(), *statement.notes])) <= measured
     page = readable(view.to_html())
@@ -69,13 +69,102 @@ def test_what_is_said_is_checked_on_request_or_in_time(small, monkeypatch):
     assert (view.statement.state, view._checking["state"]) == ("unchecked", "offered")
     view.handle_check()
     assert view.wait().statement.state == "supported" and view._checking == {}
-    monkeypatch.setattr(checked_view.checking, "QUICK", 0.0)
+    monkeypatch.setattr(checked_view, "LONGEST", 0.0)
     view.check = "auto"
     view.text = TEXTS[1]
-    assert view.wait().statement.state == "unchecked" and view._checking["seconds"] > 0
+    assert view.wait().result.check.first and view._checking["seconds"] > 0
+    view.handle_check()
+    assert not view.wait().result.check.first and view._checking == {}
     view.close()
     with refuses("check"):
         Highlight(explain, text=TEXTS[0], check="always")
+
+
+@pytest.fixture
+def function():
+    """A black box that decides by one word, the texts that it was asked about, and an explainer of it."""
+    asked = []
+
+    def ask(texts):
+        asked.extend(texts)
+        return [[0.1, 0.9] if "warm" in text.lower() else [0.8, 0.2] for text in texts]
+
+    return asked, nbsal.Explainer(nbsal.load(ask, labels=["bad", "good"]), "occlusion")
+
+
+def test_the_first_answer_runs_three_passes_and_names_only_what_was_hidden(function, monkeypatch):
+    asked, explain = function
+    monkeypatch.setattr(checked_view, "LONGEST", 0.0)  # as if the whole check took long
+    text = "The warm film of the year is the best of the three."
+    asked.clear()
+    explain(text)
+    own = len(asked)
+    asked.clear()
+    view, said = Highlight(explain, text="A film."), []
+    view.wait()
+    view.observe(lambda change: said.append(change["new"][0]), "_statements")
+    asked.clear()
+    view.text = text
+    view.wait()
+    assert len(asked) == own + 3, "the strongest word, the strongest set, and random words"
+    (first,) = said
+    assert first["state"] == "supported" and first == view.statement.to_json()
+    hidden = [{word.text for word in view.result.words} - set(re.findall(r"\w+|[^\w\s]", rest)) for rest in asked[-3:]]
+    named = {words for kind, words in first["sentence"] if kind in ("for", "against")}
+    assert named in hidden and named == {"warm"}
+    assert view._checking["state"] == "offered", "the whole check waits for a press"
+    view.close()
+
+
+def test_nothing_is_hidden_unasked_where_that_is_switched_off(function):
+    asked, explain = function
+    view = Highlight(explain, text="A warm film.", check=False).wait()
+    asked.clear()
+    view.text = "The warm film."
+    assert view.wait().statement.state == "unchecked" and "Ranked first: warm" in view.statement.text()
+    own = len(asked)
+    asked.clear()
+    explain("The warm film.")
+    assert own == len(asked)
+    view.close()
+
+
+def test_a_model_whose_words_cannot_be_hidden_answers_unchecked(small, monkeypatch):
+    def fail(*arguments):
+        raise nbsal.support.errors.ModelError("No.", part="mask")
+
+    monkeypatch.setattr(checked_view.checking, "first_check", fail)
+    view = Highlight(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0]).wait()
+    assert (view.status, view.statement.state, view._checking["state"]) == ("ready", "unchecked", "failed")
+    view.close()
+
+
+def test_a_preview_is_checked_as_well(small, monkeypatch):
+    checks, first_check = [], checked_view.checking.first_check
+    monkeypatch.setattr("nbsal.widgets.page.slow_methods.MANY", 0)
+    monkeypatch.setattr(
+        checked_view.checking, "first_check", lambda *given: checks.append(given[0].method) or first_check(*given)
+    )
+    for kind in (Highlight, Games):
+        kind(nbsal.Explainer(small, "occlusion"), text="A warm and funny film.", check=True).wait(120).close()
+    assert checks == ["gradxact", "occlusion"] * 2
+
+
+def test_further_sets_are_searched_on_request(small):
+    view = Highlight(nbsal.Explainer(small, "decoded-gradcam"), text="The plot is thin and the acting is dreadful.")
+    statement = view.wait().statement
+    assert (statement.state, statement.advice) == ("weak", "search")
+    view.handle_search()
+    check = view.wait().result.check
+    assert check.search.words == ("thin", "dreadful") and check.search.outcome.prediction == "positive"
+    assert check.search.exact and view.statement.advice == "" and view._checking == {}
+    assert view._statements[0] == view.statement.to_json() and "thin and dreadful" in view.statement.text()
+    assert check.search.words == nbsal.flip(view.explainer, view.text).words
+    view.target = "positive"
+    assert view.wait().result.check.search is None
+    view.handle_search()
+    assert view.wait().result.check.search.outcome.prediction == "positive", "the class that is explained"
+    view.close()
 
 
 def test_another_layer_is_checked_once_it_is_chosen(small):
@@ -91,13 +180,13 @@ def test_another_layer_is_checked_once_it_is_chosen(small):
 def test_a_newer_text_ends_the_check(small, monkeypatch):
     started, check = [], checked_view.checking.check
 
-    def slow(saliency, masked_model, target, passes, meter, most_seconds=None):
+    def slow(saliency, masked_model, target, passes, meter):
         started.append(saliency.text)
         if len(started) == 1:
             view.text = TEXTS[1]
             while True:
                 meter.check()
-        return check(saliency, masked_model, target, passes, meter, most_seconds)
+        return check(saliency, masked_model, target, passes, meter)
 
     monkeypatch.setattr(checked_view.checking, "check", slow)
     view = Highlight(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0], check=True)
@@ -109,7 +198,7 @@ def test_a_newer_text_ends_the_check(small, monkeypatch):
 def test_a_check_can_be_stopped_and_started_again(small, monkeypatch):
     started, check = Event(), checked_view.checking.check
 
-    def endless(saliency, masked_model, target, passes, meter, most_seconds=None):
+    def endless(saliency, masked_model, target, passes, meter):
         started.set()
         while True:
             meter.check()
@@ -118,10 +207,10 @@ def test_a_check_can_be_stopped_and_started_again(small, monkeypatch):
     view = Highlight(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0], check=True)
     assert started.wait(60)
     view.handle_cancel()
-    assert (view.wait(120).status, view.statement.state, view._checking["state"]) == ("ready", "unchecked", "offered")
+    assert (view.wait(120).status, view._checking["state"]) == ("ready", "offered") and view.result.check.first
     monkeypatch.setattr(checked_view.checking, "check", check)
     view.handle_check()
-    assert view.wait(60).statement.state == "supported" and view._checking == {}
+    assert view.wait(60).statement.state == "supported" and view._checking == {} and not view.result.check.first
     assert len(view._masked_model.value._cache) == 1
     view.text = TEXTS[1]
     assert view.wait(60).statement.state != "unchecked"

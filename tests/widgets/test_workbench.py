@@ -4,6 +4,7 @@ import io
 import json
 import threading
 import time
+from threading import Event
 
 import pytest
 from PIL import Image, ImageColor
@@ -11,7 +12,7 @@ from PIL import Image, ImageColor
 import nbsal
 from nbsal.evaluation.results import GAMES
 from nbsal.support.errors import UnknownName
-from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench, cached_view
+from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench, cached_view, checked_view
 from nbsal.widgets.games import GamePart
 from nbsal.widgets.layers import LayersPart
 from nbsal.widgets.parts.head_parts import UNMASKED, AttentionPart
@@ -117,6 +118,30 @@ def test_panels_out_of_sight_are_computed_when_they_come_into_sight(view):
     from_page(view, _unseen=["games"])
     from_page(view, _unseen=[])
     assert view._rev == count and view.status == "ready", "there is nothing to compute"
+
+
+def test_a_check_that_was_pressed_survives_a_panel_that_comes_into_sight(explain, monkeypatch):
+    monkeypatch.setattr(checked_view, "LONGEST", 0.0)  # nothing but a press starts the whole check
+    view = Workbench(explain, text=TEXT, panels=["games"]).wait()
+    from_page(view, _unseen=["games"])
+    view.text = "A dull bore."
+    while view.status != "ready" or not view.result.check:
+        time.sleep(0.01)
+    started, check = Event(), checked_view.checking.check
+
+    def slow(saliency, masked_model, target, passes, meter):
+        if not started.is_set():
+            started.set()
+            while True:
+                meter.check()
+        return check(saliency, masked_model, target, passes, meter)
+
+    monkeypatch.setattr(checked_view.checking, "check", slow)
+    view.handle_check()
+    assert started.wait(60)
+    from_page(view, _unseen=[])
+    assert view.wait(60).token_games is not None and not view.result.check.first
+    view.close()
 
 
 def test_waiting_and_exporting_compute_what_is_out_of_sight(view):

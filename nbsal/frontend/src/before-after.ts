@@ -28,7 +28,7 @@ export function beforeAfter(side: Pick<Side, "target" | "choices">) {
   const drawName = (name: string) => {
     const current = String(name === explained);
     if (!canExplain(side, name)) return h("span", { class: "nbsal-class-name", "data-explained": current }, name);
-    const title = name === explained ? `What speaks for ${name}` : `Why not ${name}? Explain it instead`;
+    const title = name === explained ? `Explain ${name}` : `Why not ${name}? Explain it instead`;
     return h(
       "button",
       { class: "nbsal-class-name nbsal-needs-python", title, "data-outcome": name, "aria-pressed": current },

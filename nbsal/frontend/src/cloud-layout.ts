@@ -27,10 +27,10 @@ export interface CloudLayout {
   height: number;
 }
 
-/** The size of type for a share of the largest weight: in proportion, but legible; a word without a share is small. */
-export function typeSize(share: number | null, width: number) {
+/** The size of type for a share of the largest weight: in proportion, but legible. */
+export function typeSize(share: number, width: number) {
   const largest = Math.max(3 * SMALLEST, LARGEST * Math.min(1, width / FULL_WIDTH));
-  return Math.max(SMALLEST, largest * (share ?? 0));
+  return Math.max(SMALLEST, largest * share);
 }
 
 /** Place boxes, the most important first, in a field of that width. Equal boxes always get equal places. */

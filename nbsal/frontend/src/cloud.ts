@@ -10,7 +10,10 @@ import type { Cloud, CloudsTraits, Word } from "./traits";
 
 const PAD = 3; // pixels around a word, which belong to it: its ring is drawn there
 const BELOW = 5; // pixels below the line of letters that an underline needs
-const [WEIGHT, LIGHT] = [600, 400];
+const WEIGHT = 600;
+
+/** A word that is drawn; those of too few texts have no share and are listed. */
+type SizedWord = Word & { share: number };
 
 interface Measured extends Box {
   size: number;
@@ -31,6 +34,7 @@ export const hueOf = (hue: number | null) => (hue === null ? "var(--nbsal-ink)" 
 export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: CloudReadout, signal: AbortSignal) {
   const { get, set, live } = context;
   const { label, words, texts } = cloud;
+  const sized = words.filter((word): word is SizedWord => word.share !== null); // the others come after them
   const uid = uniqueId();
   let options: (SVGElement | HTMLElement)[] = [];
   let active = 0;
@@ -78,15 +82,15 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
     pointerover: (event) => readout.say(wordAt(event) < 0 ? null : describe(words[wordAt(event)], label)),
     pointerleave: () => readout.say(null),
   });
-  const attributes = ({ also, share }: Word, k: number) => ({
+  const attributes = ({ also }: Word, k: number) => ({
     id: `${uid}-${k}`,
     role: "option",
     "aria-selected": "false",
     "data-word": k,
-    class: `nbsal-word${also ? " nbsal-shared" : ""}${share === null ? " nbsal-rare" : ""}`,
+    class: `nbsal-word${also ? " nbsal-shared" : ""}`,
   });
   const drawCloud = (width: number) => {
-    const measured = measure(words, width, getComputedStyle(node).fontFamily);
+    const measured = measure(sized, width, getComputedStyle(node).fontFamily);
     const { places, height } = layOutCloud(measured, width);
     homeless = places.filter((place) => !place).length;
     options = [];
@@ -97,7 +101,7 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
       const box = { x: x + 0.5, y: y + 0.5, width: w - 1, height: h - 1, rx: 4 };
       const type = { "font-size": size.toFixed(2), "text-anchor": "middle", x: x + w / 2, y: y + baseline };
       const fit = { textLength: letters.toFixed(2), lengthAdjust: "spacingAndGlyphs" };
-      options[k] = s("g", attributes(words[k], k), s("rect", box), s("text", { ...type, ...fit }, words[k].word));
+      options[k] = s("g", attributes(sized[k], k), s("rect", box), s("text", { ...type, ...fit }, sized[k].word));
       return [options[k]];
     });
     node.replaceChildren(s("svg", { width, height: Math.ceil(height), role: "presentation" }, ...groups));
@@ -119,6 +123,8 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
     node.replaceChildren(...options);
   };
   const heading = h("h3", {}, label);
+  const rare = words.filter(({ share }) => share === null).map(({ word }) => word);
+  const rest = h("p", { class: "nbsal-quiet" }, rare.length ? `In too few texts: ${rare.join(", ")}` : "");
   const section = h(
     "section",
     { class: "nbsal-panel nbsal-cloud" },
@@ -128,7 +134,8 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
       heading,
       h("span", {}, texts === null ? "predicted class" : `predicted for ${plural(texts, "text")}`),
     ),
-    words.length ? node : h("p", { class: "nbsal-quiet" }, `No word speaks for ${label}.`),
+    words.length ? node : h("p", { class: "nbsal-quiet" }, `No word scores for ${label}.`),
+    rest,
   );
   section.style.setProperty("--hue", hueOf(cloud.hue));
   return {
@@ -136,6 +143,10 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
     drawPicked,
     /** Draw the words in the room that there is; how many found none. */
     draw() {
+      const drawn = get("form") === "list" ? words : sized;
+      node.hidden = !drawn.length;
+      rest.hidden = drawn === words || !rare.length;
+      if (!drawn.length) return 0;
       const width = Math.floor(node.clientWidth);
       const key = `${get("form")} ${get("form") === "cloud" ? width : ""}`;
       if (!words.length || (get("form") === "cloud" && !width) || key === drawnFor) return homeless;
@@ -162,11 +173,11 @@ function describe({ word, share, texts, also }: Word, label: string): (Node | st
 }
 
 /** The boxes of words as the browser draws them. */
-function measure(words: Word[], width: number, family: string): Measured[] {
+function measure(words: SizedWord[], width: number, family: string): Measured[] {
   const canvas = document.createElement("canvas").getContext("2d");
   return words.map(({ word, share, also }) => {
     const size = typeSize(share, width);
-    if (canvas) canvas.font = `${share === null ? LIGHT : WEIGHT} ${size}px ${family}`;
+    if (canvas) canvas.font = `${WEIGHT} ${size}px ${family}`;
     const metrics = canvas?.measureText(word);
     const letters = metrics?.width ?? size * word.length * 0.6;
     const above = metrics?.actualBoundingBoxAscent ?? size;

@@ -35,6 +35,7 @@ export interface Replies {
   methods: MethodChoice[];
   skip_pause: string;
   save: SavedFile;
+  search: string;
   swap: string;
   write_again: string;
 }

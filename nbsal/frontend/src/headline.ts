@@ -3,11 +3,11 @@
 import type { Context } from "./context";
 import { h } from "./dom";
 import { formatPercent } from "./format";
-import type { ExplainerTraits, Phrase, Statement } from "./traits";
+import type { Checking, ExplainerTraits, OrEmpty, Phrase, Statement } from "./traits";
 
 const TITLE =
-  "The percentage is the model\u2019s probability. Scores propose at most five words for the class and two against it; " +
-  "hiding them, one by one and together, shows whether they matter, compared with hiding as many random words.";
+  "The percentage is the model\u2019s probability. Scores propose words; hiding them, and as many random words, shows " +
+  "whether they matter.";
 const CERTAIN = 0.9995;
 const CLOSE = 0.001; // probabilities that differ by less are told apart by a second digit
 const TAGS = { class: "strong", for: "em", against: "em", struck: "s" } as const;
@@ -32,32 +32,42 @@ export const confidence = (probability: number) =>
 export const nameInSentence = (text: string) => (/[\p{L}\p{N}]/u.test(text) ? text : `\u201c${text}\u201d`);
 
 /** The sentence, and below it the line that says how it was checked and shows what was measured. */
-export function headline({ get, on, ask, fail, signal, live, isOlder }: Context<ExplainerTraits>) {
+export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Context<ExplainerTraits>) {
   const sentence = h("p", { class: "nbsal-headline", title: TITLE });
-  const press = (request: "check" | "cancel") => () => ask(request).catch(({ message }) => fail(message));
-  const button = (name: string, request: "check" | "cancel") =>
-    h("button", { class: "nbsal-link nbsal-needs-python", signal, click: press(request) }, name);
-  const [start, stop] = [button("Check", "check"), button("Stop", "cancel")];
+  const request = (name: "check" | "search" | "cancel") => ask(name).catch(({ message }) => fail(message));
+  const button = (name: string, click: () => void) =>
+    h("button", { class: "nbsal-link nbsal-needs-python", signal, click }, name);
+  const [start, stop] = [button("Check", () => request("check")), button("Stop", () => request("cancel"))];
+  const hiding = () => get("_choices").hiding;
+  const more = button("", () => (drawn?.advice === "search" ? request("search") : set({ method: hiding()?.name })));
   const [line, bars] = [h("summary", { tabindex: 0 }), h("div", { class: "nbsal-effects" })];
   const effects = h("details", {}, line, bars);
   const note = h("span");
-  const check = h("div", { class: "nbsal-check" }, effects, start, note, stop);
+  const check = h("div", { class: "nbsal-check" }, effects, start, more, note, stop);
   let drawn: Statement | null = null;
 
   const drawCheck = () => {
-    const { state = "", done = 0, passes = 0, seconds = null, why = "" } = get("_checking");
+    const checking = get("_checking");
+    const { state, passes, seconds } = checking;
     const measured = Boolean(drawn?.effects.length);
     const runs = state === "waiting" || state === "checking";
     check.dataset.state = runs ? "checking" : (drawn?.state ?? "");
     sentence.setAttribute("aria-live", runs ? "off" : "polite"); // read out once it is checked
     effects.hidden = !measured;
-    note.hidden = measured;
-    start.hidden = !(live && state === "offered");
+    start.hidden = !live || state !== "offered";
+    start.textContent = measured ? "Check more words" : "Check";
+    start.title = `${passes} passes${seconds ? `, about ${seconds.toFixed(0)} s` : ""}`;
+    const advice = { search: "Search further", rescue: rescue(), "": "" }[drawn?.advice ?? ""];
+    more.textContent = live && !runs ? advice : "";
+    more.hidden = !more.textContent;
     stop.hidden = state !== "checking";
-    check.hidden = !measured && !state;
-    const cost = `${passes} passes${seconds ? `, about ${seconds.toFixed(0)} s` : ""}`;
-    const rest = state === "failed" ? `could not be checked: ${why}` : cost;
-    note.textContent = state === "checking" ? `checking: ${done} of ${passes} passes` : runs ? "checking\u2026" : rest;
+    note.textContent = noteOf(checking, measured) || (start.hidden || measured ? "" : start.title);
+    check.hidden = !measured && start.hidden && more.hidden && !note.textContent;
+  };
+  /** The name of a press that explains by hiding words, if that is another method than the chosen one. */
+  const rescue = () => {
+    const other = hiding();
+    return other && other.name !== get("method") ? `Explain by ${other.label}` : "";
   };
   const draw = (next: Statement) => {
     drawn = next;
@@ -80,6 +90,14 @@ export function headline({ get, on, ask, fail, signal, live, isOlder }: Context<
         if (next) draw(next);
       }),
   };
+}
+
+/** What is said of a check that runs or failed; beside what was `measured`, a whole check runs in silence. */
+function noteOf({ state, done, passes, why }: OrEmpty<Checking>, measured: boolean) {
+  if (state === "failed") return `could not be checked: ${why}`;
+  if (state === "checking" && !passes) return `searching: ${done} sets`;
+  if (measured || !state || state === "offered") return "";
+  return state === "waiting" ? "checking\u2026" : `checking: ${done} of ${passes} passes`;
 }
 
 function bar(share: number | null) {

@@ -29,7 +29,7 @@ export function outcomes(side: Pick<Side, "target" | "choices">) {
     const content = [h("span", { class: "nbsal-name" }, name), bar, h("span", {}, formatPercent(share))];
     const state = { class: "nbsal-class nbsal-needs-python", "aria-pressed": String(name === explained) };
     if (!canExplain(side, name)) return h("span", { class: "nbsal-class" }, ...content);
-    const title = name === prediction ? `What speaks for ${name}` : `Why not ${name}? Explain it instead`;
+    const title = name === prediction ? `Explain ${name}` : `Why not ${name}? Explain it instead`;
     return h("button", { ...state, title, "data-outcome": name }, ...content);
   };
   return {

@@ -90,7 +90,7 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
         largest,
         scale,
         scores.some((score) => score < 0),
-        strongest ? nameInSentence(strongest.word) : "",
+        strongest?.score ? nameInSentence(strongest.word) : "",
       );
       share.draw(explanation.tokens, row, special);
       decision.draw(explanation);

@@ -52,6 +52,8 @@ export interface Choices {
   method: MethodChoice | null;
   /** A recommended method that explains one layer. */
   layered: Pick<MethodChoice, "name" | "label"> | null;
+  /** The method that hides one word after the other. */
+  hiding: Pick<MethodChoice, "name" | "label"> | null;
   labels: string[];
   depth: number;
   task: string;
@@ -89,9 +91,11 @@ export interface Statement {
   line: string;
   /** What was hidden, the value then, and the probability if it is one. */
   effects: [string, string, number | null][];
+  /** What may tell more: another method, or a search for words that turn the decision. */
+  advice: "" | "rescue" | "search";
 }
 
-/** A check that runs, is offered, or failed. */
+/** A check that runs, is offered, or failed; a search runs without a number of passes. */
 export interface Checking {
   state: "waiting" | "checking" | "offered" | "failed";
   done?: number;
@@ -289,7 +293,7 @@ export interface Word {
   word: string;
   /** Its weight as a share of the largest; a word of too few texts has none. */
   share: number | null;
-  /** In how many texts it speaks for its class; null for a cloud without texts. */
+  /** In how many texts it scores for its class; null for a cloud without texts. */
   texts: number | null;
   /** Other classes that have it. */
   also?: string[];

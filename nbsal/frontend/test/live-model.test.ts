@@ -11,6 +11,7 @@ const PAGE: LivePage = {
   labels: ["bad", "good"],
   layer: 1,
   methods: [METHOD],
+  function_words: ["the"],
   inputs: ["text", "method", "layer", "target", "tau"],
   needs_server: "",
   needs_wasm: "",

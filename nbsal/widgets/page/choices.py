@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import traitlets
 
 from nbsal.explain.lazy import Explainer
+from nbsal.explain.sentence import OCCLUSION
 from nbsal.methods import labels
 from nbsal.methods.lazy import Decoded, LayerMethod, Method, Served, Subject, catalogue, crossing
 from nbsal.support.errors import LISTED, InputError, UnknownName
@@ -20,6 +21,7 @@ NO_CHOICES: dict[str, Any] = {  # of a finished result
     "methods": "",
     "method": None,
     "layered": None,
+    "hiding": None,
     "labels": [],
     "depth": 0,
     "task": "",
@@ -65,12 +67,15 @@ def view_choices(explainer: Explainer, methods: list[dict[str, Any]]) -> dict[st
 
 
 def with_list(choices: dict[str, Any], methods: list[dict[str, Any]]) -> dict[str, Any]:
-    """Choices of other methods: the name of their list, and a recommended one that explains a layer."""
+    """Choices of other methods: the name of their list, one that explains a layer, and one that hides words."""
     key = hashlib.sha256(json.dumps(methods).encode()).hexdigest()[:16]
     _LISTS[key] = methods
-    layered = (m for m in methods if m["layered"] and m["group"] == "recommended" and not m["unavailable"])
-    first = next(({"name": method["name"], "label": method["label"]} for method in layered), None)
-    return choices | {"methods": key, "layered": first}
+    offered = [method for method in methods if not method["unavailable"]]
+    layered = (method for method in offered if method["layered"] and method["group"] == "recommended")
+    hiding = (method for method in offered if method["name"] == OCCLUSION)
+    named = {name: next(each, None) for name, each in (("layered", layered), ("hiding", hiding))}
+    brief = {name: each and {"name": each["name"], "label": each["label"]} for name, each in named.items()}
+    return choices | {"methods": key} | brief
 
 
 def offered_methods(explainer: Explainer, layer_methods_only: bool = False) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from nbsal.explain.function_words import FUNCTION_WORDS
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.labels import label_of
 from nbsal.methods.lazy import Decoded, catalogue, default
@@ -60,6 +61,7 @@ def describe(view: Any, folder: Path, page: str, shown: Any = None) -> dict[str,
         "labels": list(subject.labels),
         "layer": subject.default_layer,
         "methods": methods,
+        "function_words": sorted(FUNCTION_WORDS),
         "inputs": list(view.inputs),
         "needs_server": NEEDS_SERVER.format(page=quote(page)) + SAVED,
         "needs_wasm": NEEDS_WASM + SAVED,

@@ -83,7 +83,7 @@ class WordClouds:
         }
 
     def _top(self, label: str) -> list[tuple[str, float]]:
-        """The words that a cloud shows, with their weights."""
+        """The first words, with their weights; those of too few texts come last."""
         return sorted(self.cloud.words(label, self.count), key=lambda entry: self._is_rare(label, entry[0]))
 
     def _is_rare(self, label: str, word: str) -> bool:
@@ -118,16 +118,15 @@ class WordClouds:
         return "".join(text for text, *_ in self.sentence())
 
     def sentence(self) -> list[Piece]:
-        """The strongest words of each class, in pieces."""
+        """The words of each class that scores rank first, in pieces."""
         classes = self.labels[:NAMED_CLASSES]
         count = NAMED_WORDS if len(classes) < NAMED_CLASSES else 1
-        pieces: list[Piece] = [(self._over(), None, False)]
+        lead = f"{self._over()}ranked first for "
+        pieces: list[Piece] = [(lead[0].upper() + lead[1:], None, False)]
         for i, label in enumerate(classes):
             words = [entry.word for entry in self.words[label][:count] if entry.share is not None]
             none = f"no word of {MIN_TEXTS} texts" if self.words[label] else "no word"
-            verb = "speak for" if len(words) > 1 else "speaks for"
-            pieces += [("; " if i else "", None, False), *_list(words, self.hues[label], none)]
-            pieces.append((f" {'for' if i and words else verb} {label}", None, False))
+            pieces += [(f"{'; for ' if i else ''}{label}: ", None, False), *_list(words, self.hues[label], none)]
         more = len(self.labels) - len(classes)
         end = f"; {more} more class{'' if more == 1 else 'es'} below." if more else "."
         return [piece for piece in [*pieces, (end, None, False)] if piece[0]]
@@ -153,11 +152,11 @@ class WordClouds:
         """How to read the clouds; nothing can be chosen in those that are `static`."""
         choose = " Select a word to read its texts." if self.text_count and not static else ""
         shared = " · underlined: shared by several classes" if self.shared else ""
-        few = f" · small and light: in fewer than {MIN_TEXTS} texts" if self.has_rare else ""
+        few = f" · words in fewer than {MIN_TEXTS} texts are listed, not drawn" if self.has_rare else ""
         return f"Larger words score higher.{choose}{few}{shared}"
 
     def picked_heading(self) -> tuple[str, str]:
-        """How often the picked word speaks for its class, and which texts are listed."""
+        """In how many texts the picked word scores for its class, and which texts are listed."""
         if self.picked is None:
             return "", ""
         label, word = self.picked
@@ -165,9 +164,9 @@ class WordClouds:
             return "This cloud was saved without its texts.", ""
         count = len(self.texts)
         if not count:
-            return f"“{word}” speaks for {label} in no text.", ""
+            return f"“{word}” scores for {label} in no text.", ""
         listed = f"the strongest {MAX_TEXTS}" if count > MAX_TEXTS else "strongest first" if count > 1 else ""
-        return f"“{word}” speaks for {label} in {plural(count, 'text')}", listed
+        return f"“{word}” scores for {label} in {plural(count, 'text')}", listed
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each class and word."""
@@ -181,7 +180,7 @@ class WordClouds:
 
 @dataclass(frozen=True)
 class Statistics:
-    """How many texts each class has, and in how many of them each word speaks for it."""
+    """How many texts each class has, and in how many of them each word scores for it."""
 
     texts: Mapping[str, int]
     frequencies: Mapping[str, Mapping[str, int]]
@@ -205,7 +204,7 @@ class Statistics:
 def texts_with(
     saliencies: Sequence[Saliency], unit: str, label: str, word: str
 ) -> list[tuple[int, Saliency, list[int]]]:
-    """The texts of a class in which a word speaks for it, with its positions; highest score first."""
+    """The texts of a class in which a word scores for it, with its positions; highest score first."""
     rows: list[tuple[float, int, Saliency, list[int]]] = []
     byte_level = _is_byte_level(saliencies, unit)
     for number, saliency in enumerate(saliencies):

@@ -84,6 +84,7 @@ function unchecked(
 ): Statement {
   const { prediction, confidence } = predicted(explained, named.labels);
   const targetProbability = explained.probabilities[named.labels.indexOf(target)] ?? null; // a contrast has none
-  const scored = scoredWords(tokens, row, parts);
-  return statement({ prediction, target, probability: confidence, targetProbability, ...scored, parts: parts.length });
+  const { functionWords } = named;
+  const scored = { ...scoredWords(tokens, row, parts), parts: parts.length, functionWords };
+  return statement({ prediction, target, probability: confidence, targetProbability, ...scored });
 }

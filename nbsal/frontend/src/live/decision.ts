@@ -18,6 +18,8 @@ export interface Named {
   labels: string[];
   /** How methods read on screen. */
   methods: Record<string, string>;
+  /** Words that are not named where others are there. */
+  functionWords: ReadonlySet<string>;
 }
 
 export function wiredTokens({ pieces, begins, dropped }: Explained, parts: string[]): WiredTokens {

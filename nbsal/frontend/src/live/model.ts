@@ -20,6 +20,8 @@ export interface LivePage {
   layer: number;
   /** Those that the page can run. */
   methods: MethodChoice[];
+  /** Words that are not named where others are there, in lower case. */
+  function_words: string[];
   /** The traits whose change needs a new result. */
   inputs: string[];
   /** What is said where the page was opened from disk, and where it cannot run the model. */
@@ -37,6 +39,7 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
     name: page.name,
     labels: page.labels,
     methods: Object.fromEntries(page.methods.map(({ name, label }) => [name, label])),
+    functionWords: new Set(page.function_words),
   };
   const inputs = () => Object.fromEntries(page.inputs.map((name) => [name, state[name]]));
   const isSame = (first: State, second: State) => JSON.stringify(first) === JSON.stringify(second);

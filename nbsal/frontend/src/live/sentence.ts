@@ -1,4 +1,4 @@
-// What is said of a result that nothing has checked: the decision and the words with the highest scores, as in Python.
+// What is said of a result that nothing has checked: the decision and the words that are ranked first, as in Python.
 
 import type { Token } from "../decode";
 import { confidence, nameInSentence } from "../headline";
@@ -31,6 +31,7 @@ export interface Finding {
   parts: number;
   /** The share of the scores on special tokens. */
   special: number;
+  functionWords: ReadonlySet<string>;
 }
 
 /** Equal words of a part, which count together. */
@@ -40,7 +41,7 @@ interface Candidate extends Word {
 
 export function statement(finding: Finding): Statement {
   const sentence = finding.words.length ? [...lead(finding), text(" "), ...scores(finding)] : lead(finding);
-  return { sentence, state: "unchecked", line: "", effects: [] };
+  return { sentence, state: "unchecked", line: "", effects: [], advice: "" };
 }
 
 /** The words of a text with their scores, and the share of all scores that lies on special tokens. */
@@ -71,20 +72,40 @@ function lead({ prediction, target, probability, targetProbability }: Finding): 
 function scores(finding: Finding): Phrase[] {
   const words = candidates(finding.words);
   const total = sizeOf(finding.words);
-  if (!total) return [text("Every word scores 0.")];
+  if (!total) return [text(everyZero(finding))];
   if (Math.max(...words.map(({ score }) => Math.abs(score))) <= SINGLED_OUT * total) {
     return [text("No single word stands out.")];
   }
-  const best = proposed(words.filter(({ score }) => score > 0));
-  const against = words.filter(({ score }) => score < 0);
+  const content = candidates(
+    finding.words.map((word) => (isFunctionWord(word, finding) ? { ...word, score: 0 } : word)),
+  );
+  const [bestContent, againstContent] = [side(content, 1), side(content, -1)];
+  const best = proposed(bestContent.length ? bestContent : side(words, 1));
+  const against = best.length || againstContent.length ? againstContent : side(words, -1);
   const among = finding.special > MOST ? " among the words" : "";
-  const both = best.length ? "; against it: " : `Lowest scores${among}: `;
   return [
-    ...(best.length ? [text(`Highest score${best.length > 1 ? "s" : ""}${among}: `), ...names(best, finding)] : []),
-    ...(against.length ? [text(both), ...names(against, finding)] : []),
+    ...(best.length ? [text(`Ranked first${among}: `), ...names(best, finding)] : [text("No word speaks for it")]),
+    ...(against.length ? [text("; against it: "), ...names(against, finding)] : []),
     text(" (not checked)."),
   ];
 }
+
+const everyZero = ({ special }: Finding) =>
+  special
+    ? "Every word scores 0: all of the score is on special tokens. Try another layer, or occlusion."
+    : "Every word scores 0: the output is saturated or does not depend on the words. Try occlusion.";
+
+/** Whether a word is punctuation, or carries grammar rather than content. */
+function isFunctionWord(word: Word, { functionWords }: Finding) {
+  const plain = word.text
+    .toLowerCase()
+    .replaceAll("\u2019", "'")
+    .replace(/^'+|'+$/g, "");
+  return !/[\p{L}\p{N}]/u.test(plain) || functionWords.has(plain);
+}
+
+/** The words for the target (1) or against it (-1). */
+const side = (words: Candidate[], sign: number) => words.filter(({ score }) => sign * score > 0);
 
 const sizeOf = (words: Word[]) => words.reduce((sum, { score }) => sum + Math.abs(score), 0);
 

@@ -19,7 +19,7 @@ const HEADINGS: [Column, string][] = [
   ["number", "No."],
   ["text", "Text"],
   ["confidence", "Prediction"],
-  ["top", "Strongest word"],
+  ["top", "Ranked first"],
 ];
 const ARRANGING = ["sort", "descending", "label", "wrong", "token", "page"] as const;
 const NO_FILTERS = { label: null, wrong: false, token: "" };

@@ -130,7 +130,7 @@ function cloudRow(context: CloudsContext, readout: CloudReadout) {
   };
 }
 
-/** The texts in which the picked word speaks for its class. */
+/** The texts in which the picked word scores for its class. */
 function textList() {
   const [heading, note, list] = [h("h3"), h("span"), h("ol", { class: "nbsal-quotes" })];
   const node = h("section", { class: "nbsal-panel", hidden: true }, h("header", {}, heading, note), list);

@@ -1,0 +1,75 @@
+"""The line below the first sentence: what was measured, what runs, and what may be pressed to learn more."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import bench
+
+OFFERED = {"state": "offered", "passes": 20, "seconds": 3.2}
+ASKED = "() => { window.asked = []; window.view.model.send = ({ ask }) => window.asked.push(ask); }"
+
+
+def presses(root):
+    """The names of what can be pressed below the sentence."""
+    return [name for name in root.locator(".nbsal-check button:visible").all_text_contents() if name]
+
+
+@pytest.fixture
+def say(show, sheet):
+    """say(state of the check, measured, advice) -> the view, live or not, with that statement."""
+
+    def draw(checking, measured=True, advice="", live=True):
+        root = show("highlight", live=live)
+        statement = bench.trait(sheet, "_statements")[0]
+        effects = [["without warm", "12\u202f%", 0.12]] if measured else []
+        said = {"line": "checked" if measured else "", "effects": effects, "advice": advice}
+        bench.change(sheet, _checking=checking, _statements=[statement | said], method="gradxact")
+        sheet.evaluate(ASKED)
+        return root
+
+    return draw
+
+
+@pytest.mark.parametrize(
+    ("checking", "measured", "advice", "names"),
+    [
+        (OFFERED, False, "", ["Check"]),
+        (OFFERED, True, "", ["Check more words"]),
+        ({}, True, "search", ["Search further"]),
+        ({}, True, "rescue", ["Explain by Occlusion"]),
+        (OFFERED, True, "rescue", ["Check more words", "Explain by Occlusion"]),
+        ({"state": "waiting"}, True, "search", []),
+        ({"state": "checking", "done": 4, "passes": 20}, True, "search", ["Stop"]),
+        ({"state": "failed", "why": "No."}, False, "", []),
+        ({}, True, "", []),
+    ],
+)
+def test_what_may_be_pressed(say, checking, measured, advice, names):
+    assert presses(say(checking, measured, advice)) == names
+
+
+def test_a_press_is_asked_of_python(say, sheet):
+    for checking, advice, name, request in [
+        (OFFERED, "", "Check more words", "check"),
+        ({}, "search", "Search further", "search"),
+    ]:
+        say(checking, advice=advice).get_by_role("button", name=name).click()
+        assert sheet.evaluate("() => window.asked") == [request]
+    root = say({}, advice="rescue")
+    root.get_by_role("button", name="Explain by Occlusion").click()
+    bench.expect_traits(sheet, method="occlusion")
+    bench.change(sheet, _checking={"state": "waiting"})
+    bench.change(sheet, _checking={})
+    assert presses(root) == [], "it is the method now"
+
+
+def test_a_saved_page_offers_nothing_and_names_no_cost(say):
+    root = say(OFFERED, measured=False, advice="search", live=False)
+    assert presses(root) == [] and root.locator(".nbsal-check").is_hidden()
+
+
+def test_what_runs_is_said_until_something_is_measured(say):
+    running = {"state": "checking", "done": 4, "passes": 20}
+    expect(say(running, measured=False).locator(".nbsal-check > span")).to_have_text("checking: 4 of 20 passes")
+    expect(say(running).locator(".nbsal-check > span")).to_have_text("")
+    expect(say(running | {"passes": 0}).locator(".nbsal-check > span")).to_have_text("searching: 4 sets")
