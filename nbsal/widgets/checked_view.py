@@ -184,16 +184,16 @@ class CheckedView(View):
     def _run_search(self, result: Any, row: int, inputs: dict[str, Any], job: jobs.Job) -> None:
         """Search on the worker for a set of words that turns the decision."""
         from nbsal.evaluation.audit.flips import MOST, find_flip  # imports torch
-        from nbsal.evaluation.audit.measure import TRIED
+        from nbsal.evaluation.audit.measure import COMPLETE
 
         with self._ending(job, {}):
             saliency = result.rows()[row]
             wanted = self.subject.labels.index(saliency.target) if saliency.contrary else None
             meter = Meter(None, lambda done, _: self._show_checking(job, done, 0), job.cancel)
             masked_model = self._masked_model_for(self.explainer_for(inputs), result)
-            flip = find_flip(saliency, masked_model, wanted, MOST, TRIED, meter)
+            flip = find_flip(saliency, masked_model, wanted, MOST, COMPLETE, meter)
             outcome = Outcome(saliency.display_name(flip.after), flip.confidence)
-            search = Search(flip.words, outcome, flip.passes - 1, flip.exact)
+            search = Search(flip.words, outcome, flip.tried, flip.exact)
             self._end_check(job, {}, result, result.with_check(replace(result.checks[row], search=search), row))
 
     def _first_checked(self, result: Any, row: int, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
