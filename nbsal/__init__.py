@@ -1,9 +1,24 @@
-"""nbsal: why a transformer decided what it decided about a text.
+"""Why a transformer decided what it decided about a text.
 
 >>> import nbsal
->>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
+>>> explain = nbsal.Explainer("demo/reviews")
 >>> explain("A warm and funny film.").prediction
 'positive'
+
+The names that most people use; `help(nbsal.load)` and so on says more of each:
+
+    load        load a model by name, from a folder, from the hub or from memory
+    Explainer   explain the decisions of a model with a method: call it with a text
+    Saliency    what such a call returns: a score for each token, and what is said of them
+    answer      explain why a language model wrote a reply, by its prompt and documents
+    compare     explain texts with several methods, or with several models
+    flip        find words whose hiding changes a decision
+    audit       find what a classifier goes by over many texts, and what is behind its mistakes
+    evaluation  measure how well methods explain, by hiding words, on data or on planted models
+    corpus      explain every text of a large file, and open the results
+    widgets     views for notebooks: Workbench, Highlight, Layers, Compare, Answers, Audit and others
+
+In a shell, `nbsal` lists the commands, `nbsal methods` the methods, and `nbsal lab` opens tutorials.
 """
 
 from importlib import import_module

@@ -19,9 +19,9 @@ from typing import Any
 
 import nbsal
 from nbsal import doctor
-from nbsal.commands import audit, corpus
+from nbsal.commands import audit, corpus, methods
 from nbsal.commands.endpoint import add_endpoint, load_replier
-from nbsal.commands.shared import UNITS, add_hops, add_max_new_tokens, parse_target
+from nbsal.commands.shared import UNITS, add_hops, add_max_new_tokens, parse_target, write_page
 from nbsal.render import html
 from nbsal.render.scores import score_texts
 from nbsal.support.errors import FileError, InputError, MissingExtra, NbsalError, file_error
@@ -39,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, unread = parser.parse_known_args(arguments)
     if unread:
         parser.error(f"unrecognized arguments: {' '.join(unread)}. Put a text with spaces in quotes.")
+    if "run" not in options:
+        parser.print_help()
+        return 0
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for consoles with a limited encoding
     try:
@@ -71,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="nbsal", description="Explain why a transformer decided, or wrote, what it did."
     )
     parser.add_argument("--version", action="version", version=f"nbsal {nbsal.__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(metavar="COMMAND")
 
     def command(name: str, purpose: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
@@ -103,9 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     _answer_parser(command("answer", "explain the reply of a language model by its sources"))
     corpus.add_arguments(command("corpus", "explain every text of a file and save the scores as Parquet"))
     audit.add_arguments(command("audit", "find what a classifier goes by, and which words are behind its mistakes"))
-    methods = command("methods", "list every method")
-    methods.set_defaults(run=_methods)
-    methods.add_argument("--markdown", action="store_true", help="print a Markdown table")
+    methods.add_arguments(command("methods", "list every method, with those to start with, or describe one"))
     lab = command("lab", "copy the tutorial notebooks and open them in JupyterLab")
     lab.set_defaults(run=_lab)
     lab.add_argument(
@@ -133,7 +134,7 @@ def _explain(options: argparse.Namespace) -> int:
         return 0
     saliency = explain(text, target, check=options.check)
     if options.html:
-        _write_page(options.html, saliency.to_html(page=True))
+        write_page(options.html, saliency.to_html())
     if options.json:
         content = {
             "prediction": saliency.prediction,
@@ -151,11 +152,6 @@ def _explain(options: argparse.Namespace) -> int:
     named = ", ".join(f"{word} {number}" for (word, _, _), number in zip(words, numbers, strict=True))
     print(html.visible(f"highest scores: {named} {power}".rstrip()))
     return 0
-
-
-def _write_page(path: Path, page: str) -> None:
-    with file_errors("--html", path):
-        path.write_text(page, encoding="utf-8")
 
 
 @contextmanager
@@ -217,14 +213,14 @@ def _answer(options: argparse.Namespace) -> int:
     answer = nbsal.answer(subject, asked, options.reply, documents=documents, **settings)
     assert isinstance(answer, nbsal.Answer), "one method gives one answer"
     if options.html:
-        _write_page(options.html, html.page_html("nbsal answer", answer.to_html()))
+        write_page(options.html, answer.to_html())
     if options.json:
         try:
             answer.save(options.json)
         except FileError as error:  # about `path`, the argument of `save`
             raise file_error("--json", options.json, error) from error
-    print(html.visible(subject.tokenizer.decode(answer.ids, skip_special_tokens=True).strip()))
-    print(html.visible(answer.picture().sentence))
+    print(html.visible(answer.text.strip()))
+    print(html.visible(answer.statement().text()))
     _print_sources(answer, options.rows)
     return 0
 
@@ -253,25 +249,6 @@ def _read_document(path: Path) -> str:
         raise InputError(message, argument="--documents", value=path) from None
 
 
-def _methods(options: argparse.Namespace) -> int:
-    from nbsal.methods import catalogue, plugins
-
-    if options.markdown:
-        print(html.visible(catalogue.markdown()))
-        return 0
-    for name, row in catalogue.table().iterrows():
-        print(html.visible(f"{name:34} {row['family']:13} {row['paper']}"))
-        print(f"    cost: {row['cost']}")
-        print(f"    scores: {row['promise']}")
-        print(f"    reads: {row['needs'] or 'output'}; settings: {row['settings']}")
-        if package := plugins.origin(str(name)):
-            print(html.visible(f"    from: {package}"))
-    print()
-    for word, meaning in catalogue.glossary().items():
-        print(f"{word}: {meaning}")
-    return 0
-
-
 def copy_notebooks(folder: Path) -> Iterator[Path]:
     """Copy the tutorial notebooks and their scripts to a folder, overwriting none; yield the notebooks' paths there."""
     package = Path(__file__).parent
@@ -294,7 +271,7 @@ def _lab(options: argparse.Namespace) -> int:
         port = free.getsockname()[1]
     token = secrets.token_urlsafe(16)
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={options.folder.resolve()}"]
-    command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", f"--IdentityProvider.token={token}"]
+    command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}"]
     command += [f"--LabApp.default_url=/lab/tree/{first.name}", NOTICE_DEATH]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")
@@ -302,7 +279,10 @@ def _lab(options: argparse.Namespace) -> int:
         command.append("--no-browser")
     print(f"The notebooks are in {options.folder}. JupyterLab runs at", flush=True)
     print(f"    http://127.0.0.1:{port}/lab/tree/{first.name}?token={token}", flush=True)
-    return subprocess.call(command)
+    environment = os.environ | {"JUPYTER_TOKEN": token}  # every user of the machine can read a command line
+    if sys.platform == "win32":
+        return subprocess.call(command, env=environment)
+    return os.execve(command[0], command, environment)  # what ends this process ends JupyterLab, with its kernels
 
 
 def _has_display() -> bool:

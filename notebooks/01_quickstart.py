@@ -44,9 +44,9 @@ bench = nbsal.widgets.Workbench(
 bench.wait()
 
 # %% [markdown]
-# Orange words speak for the decision. The scores come from a hidden layer above the middle, where the model works on
-# the decision rather than on word order; its own pretrained language head gives them back to the words of the text.
-# Below are all the layers, from one pass through the model.
+# Orange words speak for the decision. The scores come from a hidden layer above the middle, and the model's own
+# pretrained language head gives them back to the words of the text. Below are all the layers, from one pass through the
+# model.
 #
 # **2. The numbers.** Everything on screen is a view of a plain object. `bench.result` is what is shown now; it has
 # frames, pictures and files, and says how it was made.
@@ -62,11 +62,11 @@ s.top(5)
 
 # %%
 signed = nbsal.Explainer(subject, "decoded-gradxact")
-signed(s.text, target=nbsal.contrast("positive", "negative"))
+signed(s.text, target=nbsal.contrast("positive", "negative"), check=True)
 
 # %% [markdown]
 # **4. Many texts.** `map` explains a whole list in batches. Added up by class and weighted by how rare a word is, the
-# scores show what a class is made of for this model.
+# scores show which words each class has most of. With 40 texts that is an anecdote; notebook 10 tests words on 400.
 
 # %% tags=["gallery-classes"]
 # %matplotlib inline
@@ -81,11 +81,12 @@ figure = cloud.plot(25)
 # checkpoint")`.
 
 # %%
-explain("Nobody will call this film boring.")
+explain("Nobody will call this film boring.", check=True)
 
 # %% [markdown]
-# The explanation says what the model went by. Whether the model is right, and whether the method is, are other
-# questions.
+# The map says what the method reads at one layer. Whether hiding the words changes the decision is the check
+# (`check=True`), and here it says that *boring* alone does not: it takes *Nobody* as well, which the map gives next to
+# nothing. `nbsal.flip(explain, text)` searches for such a set. Whether the model is right is another question.
 #
 # ## Where to go next
 #
@@ -102,14 +103,16 @@ explain("Nobody will call this film boring.")
 #
 # ## Exercises
 #
-# 1. Which word does cell 5 go by? Try "Everybody" for "Nobody", then *great* for *boring*, in all combinations.
+# 1. Which words does the decision in cell 5 depend on? Try "Everybody" for "Nobody", then *great* for *boring*, in all
+#    combinations.
 # 2. Explain the first text with `nbsal.Explainer(subject, "occlusion")`. Do both methods name the same two words?
 # 3. Draw the clouds of `"decoded-simple"`. Which class has the more general words?
 #
 # <details><summary>Answers</summary>
 #
-# 1. *boring*: with "Everybody" the sentence is called negative as well, by *boring*. With *great* in its place the
-#    first word counts: "Nobody will call this film great." is negative because of *nobody*, "Everybody ..." positive.
+# 1. On *Nobody* and *boring*: without either alone it stays negative, without both it is positive. With "Everybody",
+#    *boring* decides. With *great* in its place the first word does: "Nobody will call this film great." is negative
+#    because of *Nobody*, "Everybody ..." is positive.
 # 2. `nbsal.Explainer(subject, "occlusion")(s.text).top(2)`: both name *beautifully* first; occlusion has *is* second,
 #    decoded Grad-CAM *warm*. Where two methods differ, neither is wrong by that alone: one takes words away, the other
 #    reads a layer (notebook 08).

@@ -409,7 +409,7 @@ games.paired("centred l5", "gradxact l5").round(3)
 #   windows instead.
 # * Relevance methods add up in float64 on a copy of the model; yours is never converted or changed.
 # * `nbsal.heads.discover(subject, parses)` finds a head mask for your model; Mask-LRP then takes it as `mask=`.
-# * `nbsal methods` in a shell lists every method with what it costs and promises.
+# * `nbsal methods` in a shell lists every method, `nbsal methods --full` with what it costs and promises.
 #
 # ## Exercises
 #

@@ -51,7 +51,7 @@ rows = [row for row in samples if len(row["source"]) == 1 and len(row["documents
 row = rows[0]
 question = [{"role": "user", "content": row["question"]}]
 answer = nbsal.answer(subject, question, documents=row["documents"], unit="document", progress=False)
-print(answer.text.replace("</s>", ""))
+print(answer.text)
 answer
 
 # %% [markdown]
@@ -112,7 +112,7 @@ answer.rather(tokens["rivals"][least][0][0], at=least)
 # %%
 prompt = answer.reading.prompt.text
 spans = [(prompt.index(note), prompt.index(note) + len(note)) for note in row["documents"]]
-notes = nbsal.answer(subject, prompt, answer.text.replace("</s>", ""), unit=spans, progress=False)
+notes = nbsal.answer(subject, prompt, answer.text, unit=spans, progress=False)
 judgement = notes.judge(progress=False)
 judgement.plot()
 judgement.frame()
@@ -126,8 +126,8 @@ judgement.frame()
 # %%
 without = [text for number, text in enumerate(row["documents"]) if number not in row["source"]]
 again = nbsal.answer(subject, question, documents=without, unit="document", progress=False)
-print("with the note:   ", answer.text.replace("</s>", ""))
-print("without the note:", again.text.replace("</s>", ""))
+print("with the note:   ", answer.text)
+print("without the note:", again.text)
 
 # %% [markdown]
 # ## Which method finds the source?
@@ -143,7 +143,7 @@ for row in rows[:COMPARED]:
     chat = [{"role": "user", "content": row["question"]}]
     settings = {"documents": row["documents"], "unit": "document", "check": False, "progress": False}
     answers = nbsal.answer(subject, chat, method=METHODS, **settings)
-    if answers["gae"].text.replace("</s>", "").strip() != row["answer"]:
+    if answers["gae"].text.strip() != row["answer"]:
         continue
     for name, each in answers.items():
         scores = each.unit_scores().sum(0)
@@ -217,7 +217,7 @@ def both_notes_found(rows):
         answers = nbsal.answer(subject, chat, given, method=FOLLOWED, **settings)
         first = answers["gae"]
         value = first.reading.content[-2]  # before the full stop
-        if first.statistics.rank[value] > 1 if given else first.text.replace("</s>", "").strip() != row["answer"]:
+        if first.statistics.rank[value] > 1 if given else first.text.strip() != row["answer"]:
             continue  # the model would write something else
         for name, each in answers.items():
             documents = [list(unit.tokens) for unit in each.units if unit.name.startswith("document")]
@@ -319,7 +319,7 @@ draw, right, hits = random.Random(9), 0, {name: [] for name in COMPARED}
 for _ in range(2 if BRIEF else 30):
     english, french = pair(draw)
     translated = nbsal.answer(translator, english, method=COMPARED, unit="word", max_new_tokens=12, progress=False)
-    if translated["gae"].text.replace("</s>", "").split() != french.split():
+    if translated["gae"].text.split() != french.split():
         continue
     right += 1
     for name, each in translated.items():
@@ -331,7 +331,7 @@ shares = pandas.Series({label: np.mean(correct) for label, correct in hits.items
 shares.sort_values(ascending=False).to_frame()
 
 # %%
-print(english, "->", translated["attn-lrp"].text.replace("</s>", ""))
+print(english, "->", translated["attn-lrp"].text)
 translated["attn-lrp"].matrix("word", "word").round(2) + 0.0  # without -0.00
 
 # %% [markdown]

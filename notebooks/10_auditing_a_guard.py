@@ -61,8 +61,8 @@ explain((stopped or texts)[0], check=True)
 # %% [markdown]
 # ## The audit
 #
-# Scores propose: a word is a candidate if the scores of at least five messages name it. Then each candidate is hidden
-# in *every* message that has it. The plan says before how many passes that takes:
+# Scores propose: a word is a candidate if the scores of at least five messages name it, or if hiding it corrects as many
+# mistakes. Then each candidate is hidden in *every* message that has it. The plan says before how many passes that takes:
 
 # %%
 LEAST = 1 if BRIEF else 5
@@ -77,8 +77,9 @@ pandas.concat([audit.words.head(4), audit.words.tail(4)])
 # %% [markdown]
 # `corrects` counts wrong decisions that become right without the word, `breaks` right ones that become wrong. `pull`
 # is by how much the word raises the log-odds of its class, on average over all messages that have it. `excess` is how
-# much more often than their labels messages with the word are decided so. `p_holm` is how likely effects as large as
-# these are by chance: the largest p-value of three tests, adjusted for the number of words that were tried. A word is
+# much more often than their labels messages with the word are decided so. `p_holm` is how likely such a net effect is by
+# chance, adjusted for all tests of all words that could be tried, and `kind` says which test a word passes. `flips` are
+# all decisions that change, `flips_random` those that change if a random other word is hidden instead. A word is
 # hidden at all of its places at once, so `pull` can be large where `score`, the mean over messages, is next to nothing.
 #
 # The verbs are at the end: hiding one *breaks* decisions, as it should. A shortcut looks otherwise: hiding it corrects
@@ -86,11 +87,11 @@ pandas.concat([audit.words.head(4), audit.words.tail(4)])
 
 # %%
 words, slices = audit.beyond_chance
-words[["word", "speaks_for", "texts", "pull", "corrects", "breaks", "excess", "p_holm"]]
+words[["word", "kind", "speaks_for", "texts", "pull", "corrects", "breaks", "excess", "p_holm"]]
 
 # %% [markdown]
 # In a running notebook, the view shows the same: choose a word to see its messages, or several to hide them together.
-# `audit.plot()` is a picture of the words, `audit.to_html()` a report that you can send.
+# `audit.plot()` is a picture of the words, `audit.to_html("report.html")` writes a report that you can send.
 
 # %%
 nbsal.widgets.Audit(audit).wait()
@@ -159,8 +160,8 @@ pandas.Series({name: len(each.wrong) / len(fresh) for name, each in share.items(
 # %% [markdown]
 # ## What an audit cannot show
 #
-# * **Words that scores never name are not tried.** Scores that are chance propose whatever is frequent. Here that
-#   happens to include both marks; a rare shortcut would be missed:
+# * **Words that scores never name, and that correct no mistake, are not tried.** Scores that are chance propose whatever
+#   is frequent. Here that happens to include both marks; without labels, a rare shortcut would be missed:
 
 # %%
 blind = nbsal.audit(nbsal.Explainer(guard, "random"), texts, labels, least=LEAST, progress=False)

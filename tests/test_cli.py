@@ -131,12 +131,13 @@ MISTAKES = [
     (["answer", QUESTION, "--max-new-tokens", "0"], "max_new_tokens"),
     (["answer", QUESTION, "--reply", " Mara lives in Oslo.", "--json", "."], "--json='.'"),
     (["explain", TEXT, "--model", "demo/none"], "demo/news"),
-    (["explain", TEXT, "--method", "magic"], "decoded-gradcam"),
+    (["explain", TEXT, "--method", "magic"], "`nbsal methods`"),
     (["explain", TEXT, "--layer", "9"], "0, 1, 2, 3"),
     (["explain", TEXT, "--target", "neutral"], "negative, positive"),
     (["explain", TEXT, "--html", "no/such/folder/f.html"], "--html='no/such/folder/f.html'"),
     (["explain", TEXT, "--model", "no/such/model"], "model='no/such/model'"),
     (["explain", TEXT, "--lm", "no/such/model"], "lm='no/such/model'"),
+    (["methods", "magic"], "`nbsal methods`"),
     (["corpus", "foo://x", "out"], "foo"),
     (["corpus", "none.csv", "out"], "none.csv"),
     (["corpus", "none.csv", "out", "--method", "gradcam", "--method", "gradcam"], "--method"),
@@ -151,6 +152,16 @@ def test_wrong_arguments_print_an_error_and_exit_with_status_2(capsys, arguments
     out, error = capsys.readouterr()
     last = error.rpartition("\r")[2]  # on a slow machine there was a progress bar, which is gone
     assert detail in last and last.startswith("nbsal: ") and "Traceback" not in error and not out
+
+
+@cases("option", ["--text", "--label", "--group"])
+def test_an_audit_of_a_column_that_is_missing_says_which_there_are_and_which_option_names_one(capsys, tmp_path, option):
+    (tmp_path / "rows.csv").write_text("sentence,stars\nA joy.,5\n")
+    (tmp_path / "rows.jsonl").write_text('{"sentence": "A joy.", "stars": 5}\n')
+    for name in ("rows.csv", "rows.jsonl"):
+        assert cli.main(["audit", str(tmp_path / name), "--text", "sentence", option, "none"]) == 2
+        error = capsys.readouterr().err
+        assert all(part in error for part in ("'none'", "sentence, stars", f"{option} NAME")) and "Row" not in error
 
 
 def test_a_reply_is_printed_without_its_end_token_and_within_its_length(capsys, tmp_path):
@@ -174,6 +185,7 @@ def test_ends_other_than_a_result(capsys, monkeypatch):
     from nbsal.answers.prompt.reading import LEVELS
 
     assert ", ".join(LEVELS) == cli.UNITS
+    assert run(capsys) == cli._parser().format_help()
     for arguments, status in ((["explain", "A", "joy"], 2), (["--version"], 0)):
         with pytest.raises(SystemExit) as caught:
             cli.main(arguments)
@@ -215,9 +227,18 @@ def test_a_closed_pipe_prints_no_error():
     assert (result.returncode, result.stderr) == (1, b"")
 
 
-def test_methods_are_listed(capsys):
-    out = run(capsys, "methods")
-    assert all(name in out for name in catalogue.names()) and all(f"\n{part}: " in out for part in trace.NEEDS)
+def test_methods_are_listed_by_family_or_described(capsys):
+    start, *families, _ = [part.splitlines() for part in run(capsys, "methods").split("\n\n")]
+    assert {"attn-lrp", "integrated", "occlusion", "decoded-gradcam", "gae", "ifr"} == {
+        line.split()[0] for line in start[1:]
+    }
+    table = catalogue.table()
+    assert sorted(line.split()[0] for family in families for line in family[1:]) == sorted(table.index)
+    assert all(table.family[line.split()[0]] == family[0] for family in families[:-1] for line in family[1:])
+    full, single = run(capsys, "methods", "--full"), run(capsys, "methods", "gradcam")
+    assert all(f"\n{name} " in f"\n{full}" for name in catalogue.names())
+    assert all(f"\n{part}: " in out for out in (full, single) for part in trace.NEEDS)
+    assert single.startswith("gradcam ") and table.cost["gradcam"] in single and "\ngradxact" not in single
     header, rule, *rows = run(capsys, "methods", "--markdown").splitlines()
     assert header.count("|") == rule.count("|") == 7
     assert [row.split("`")[1] for row in rows] == catalogue.names() and all(row.count("|") == 7 for row in rows)
@@ -254,25 +275,49 @@ def test_notebooks_are_copied_without_overwriting_changes_and_not_through_links(
 
 @pytest.fixture
 def commands(monkeypatch):
-    """Collect the commands that would be run instead of running them."""
+    """Collect the commands that would be run, with their environments, instead of running them."""
     commands = []
-    monkeypatch.setattr(subprocess, "call", lambda command: commands.append(command) or 7)
+
+    def execve(program, command, environment):
+        commands.append((command, environment))
+        raise SystemExit(7)
+
+    monkeypatch.setattr(os, "execve", execve)
+    monkeypatch.setattr(subprocess, "call", lambda command, env: commands.append((command, env)) or 7)
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
     return commands
 
 
-def test_lab_opens_a_browser_if_there_is_a_display_and_returns_its_status(commands, monkeypatch, tmp_path):
+def test_lab_opens_a_browser_if_there_is_a_display(commands, monkeypatch, tmp_path):
     monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: name)
+    for display in ("", ":0"):
+        monkeypatch.setenv("DISPLAY", display)
+        with pytest.raises(SystemExit):
+            cli.main(["lab", str(tmp_path / "one")])
+    monkeypatch.setattr(sys, "platform", "win32")
     assert cli.main(["lab", str(tmp_path / "one")]) == 7
-    monkeypatch.setenv("DISPLAY", ":0")
-    assert cli.main(["lab", str(tmp_path / "one")]) == 7
-    assert ["--no-browser" in command for command in commands] == [True, False]
-    assert f"--ServerApp.root_dir={tmp_path / 'one'}" in commands[0] and "--ServerApp.ip=127.0.0.1" in commands[0]
-    assert cli.NOTICE_DEATH in commands[0]
-    tokens = {part for command in commands for part in command if part.startswith("--IdentityProvider.token=")}
-    assert len(tokens) == 2, "every server has another token"
+    assert ["--no-browser" in command for command, _ in commands] == [True, False, False]
+    command, environment = commands[0]
+    assert f"--ServerApp.root_dir={tmp_path / 'one'}" in command and "--ServerApp.ip=127.0.0.1" in command
+    assert cli.NOTICE_DEATH in command and environment.items() >= {("HOME", os.environ["HOME"])}
+    assert len({environment["JUPYTER_TOKEN"] for _, environment in commands}) == 3, "every server has another token"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process cannot be replaced there")
+def test_signals_to_lab_reach_jupyterlab_and_no_other_user_can_read_its_token(tmp_path):
+    stand_in = tmp_path / "jupyterlab"
+    stand_in.mkdir()
+    (stand_in / "__init__.py").touch()
+    report = "import json, os, sys; print(json.dumps([os.getpid(), sys.argv, os.environ['JUPYTER_TOKEN']]))"
+    (stand_in / "__main__.py").write_text(report)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-m", "nbsal.cli", "lab", str(tmp_path / "notebooks")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    *_, address, reported = process.communicate()[0].splitlines()
+    pid, arguments, token = json.loads(reported)
+    assert pid == process.pid and address.endswith(f"?token={token}") and token not in " ".join(arguments)
 
 
 def test_lab_without_jupyterlab_prints_how_to_install_it(commands, capsys, monkeypatch, tmp_path):

@@ -44,11 +44,20 @@ def test_the_closest_name_of_a_long_list_is_suggested(value, valid, suggestion):
     assert suggestion is None or str(error).count(suggestion) == 2
 
 
-def test_a_suggestion_replaces_a_list_that_is_too_long_to_read():
-    names = [f"method-{number}" for number in range(13)]
-    error = UnknownName("method", "method-99", names)
-    assert error.suggestion in str(error) and str(error).count("method-") == 2
-    assert all(name in str(UnknownName("method", "magic", names)) for name in names)
+def test_a_list_that_is_too_long_to_read_is_replaced_by_the_nearest_names():
+    names = [f"method-{letter}" for letter in "abcdefghijklm"]
+
+    def named(value, valid):
+        return sum(str(UnknownName("method", value, valid)).count(name) for name in valid)
+
+    assert (named("methods-b", names), named("magic", names), named("magic", names[:12])) == (1, 3, 12)
+
+
+def test_names_that_a_value_is_a_part_of_are_suggested_too():
+    names = [*NAMES, *"abcd", "kernel-shap", "kernel-shap@published"]
+    error = UnknownName("method", "shap", names)
+    assert error.suggestion == "shapley" and [name for name in NAMES if name in str(error)] == ["shapley"]
+    assert "kernel-shap" in str(error) and "@" not in str(error)
 
 
 def test_errors_of_files_name_what_is_missing(tmp_path):

@@ -158,6 +158,21 @@ def test_layer_none_is_the_default_layer(load, name, options, layer):
     assert nbsal.Explainer(load("bert"), name, **options).method.layer == layer
 
 
+def test_what_load_takes_is_explained_without_loading_it_first(small, checkpoints):
+    text, path = "A warm and funny film.", zoo.save(checkpoints, "bert", "sequence")
+    named = nbsal.Explainer("demo/reviews-small", "gradxact")(text)
+    assert (named.scores == nbsal.Explainer(small, "gradxact")(text).scores).all()
+    assert nbsal.Explainer(path, "gradxact").subject.name == str(path)
+    assert nbsal.Explainer(lambda texts: [[0.1, 0.9]] * len(texts)).method.name == "occlusion"
+    compared = nbsal.compare({"small": "demo/reviews-small"}, "gradxact", text)
+    assert (compared["small"][0].scores == named.scores).all()
+    assert (nbsal.compare("demo/reviews-small", "gradxact", text)["gradxact"][0].scores == named.scores).all()
+    assert nbsal.flip("demo/reviews-small", "A dull film.").words == ("dull",)
+    assert len(nbsal.audit("demo/reviews-small", ["A dull film."], least=1, progress=False).texts) == 1
+    with refuses("subject"):
+        nbsal.Explainer(nbsal.Explainer(small, "gradxact"))
+
+
 WRONG_NAMES = [
     (("grad-cam", {}), "method", None),
     (("gradcam", {"layer": 4}), "layer", (0, 1, 2, 3)),

@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 import tomllib
@@ -73,6 +74,19 @@ def test_every_public_name_has_an_example_that_runs():
         examples
     )
     assert not [name for name, lines in examples.items() if not any(example.want for example in lines)]
+
+
+def test_help_begins_with_the_names_that_people_use():
+    names = re.findall(r"^    (\w+) {2,}\S", nbsal.__doc__, re.MULTILINE)
+    assert len(names) == len({*names} & {*nbsal.__dir__()}) == 10 and {"load", "Explainer", "answer"} < {*names}
+
+
+@cases("name", ["load", "Explainer", "answer"])
+def test_every_argument_is_listed(name):
+    member = getattr(nbsal, name)
+    _, listed = inspect.getdoc(member).split("\nArgs:\n")
+    names = re.findall(r"^    (\S+): [A-Z]", listed, re.MULTILINE)
+    assert names == [str(p).split(":")[0] for p in inspect.signature(member).parameters.values()]
 
 
 @cases("name", ["clouds", "data", "progress", "similarity", "trace"])

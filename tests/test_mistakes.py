@@ -82,7 +82,7 @@ def test_columns_are_accepted_as_source_of_a_corpus(explain, kind, tmp_path):
 WRONG = [
     (lambda e: nbsal.Decoded(nbsal.GradCAM), "method"),
     (lambda e: nbsal.answer(e, "Who?"), "subject"),
-    (lambda e: nbsal.Explainer("gradcam", e.subject), "subject"),  # the first of two that are wrong
+    (lambda e: nbsal.Explainer("gradcam", e.subject), "method"),
     (lambda e: e(None), "text"),
     (lambda e: e.every_layer(None), "text"),
     (lambda e: nbsal.compare(e.subject, 42, TEXTS), "methods"),

@@ -120,7 +120,7 @@ class Page(HTMLParser):
 
 def test_html_shows_the_text_as_typed_and_contains_no_scripts():
     for token in HOSTILE:
-        page = Page(make(tokens=(token, "x"), scores=(1.0, -1.0), tie_breaker=(0, 0)).to_html(page=True))
+        page = Page(make(tokens=(token, "x"), scores=(1.0, -1.0), tie_breaker=(0, 0)).to_html())
         names = {name for name, _ in page.elements}
         assert names <= {"html", "meta", "title", "body", "div", "b", "p", "span", "table", "tr", "td"}, token
         keys = {key for _, attributes in page.elements for key in attributes}
@@ -129,18 +129,18 @@ def test_html_shows_the_text_as_typed_and_contains_no_scripts():
 
 
 def test_html_has_tooltips_and_dashes_for_evidence_against(load):
-    source = make().to_html()
+    source = make().render_html()
     assert "90.0" in source and 'title="good: +0.5"' in source
     assert re.search(r'role="figure" aria-label="[^"]+"', source)
     assert "underline dashed" in source  # the sign does not depend on colour alone
-    assert "dashed" not in make(scores=(1.0, 0.5, 0.0)).to_html()
+    assert "dashed" not in make(scores=(1.0, 0.5, 0.0)).render_html()
     assert make()._repr_html_() == source
     signed, plain = html.legend_html(True), html.legend_html(False)
     assert [legend.count("background-color") for legend in (signed, plain)] == [5, 3]
     one_sided = [replace(make(method=name), scores=np.ones(5)) for name in ("gradcam", "gradxact", "mine")]
     assert [saliency.signed for saliency in [*one_sided, make()]] == [False, True, True, True]
-    assert ["</span> only" in saliency.to_html() for saliency in one_sided] == [True, False, False]
-    pair = Page(nbsal.Explainer(load("bert"), "gradxact")(("A joy.", "The film is a bore.")).to_html())
+    assert ["</span> only" in saliency.render_html() for saliency in one_sided] == [True, False, False]
+    pair = Page(nbsal.Explainer(load("bert"), "gradxact")(("A joy.", "The film is a bore.")).render_html())
     assert [name for name, _ in pair.elements].count("p") == 3  # the headline, and a paragraph for each text
     assert "A joy." in pair.text and "The film is a bore." in pair.text
 

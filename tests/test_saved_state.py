@@ -21,7 +21,7 @@ def test_files_of_earlier_versions_load(folder, reviews):
     asked = [{"role": "user", "content": "Where does Mara live?"}]
     documents = ["Mara lives in Oslo now.", "Boris lives in Rouen."]
     options = {"documents": documents, "unit": "document", "method": "occlusion", "progress": False}
-    today = nbsal.answer(notes, asked, reply=answer.text, **options)
+    today = nbsal.answer(notes, asked, reply=answer.ids, **options)
     assert np.allclose(answer.scores, today.scores, rtol=1e-3, atol=1e-4) and answer.text == today.text
     games = nbsal.evaluation.Results.load(folder / "games.npz")
     assert {"ours", "rollout", "random"} <= set(games.auc()["explainer"]) and games.auc()["auc"].between(0, 1).all()

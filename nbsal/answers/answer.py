@@ -18,16 +18,18 @@ from nbsal.answers.prompt.reply_span import tokens_of
 from nbsal.answers.scoring.hops import ALL, SUMMED_HOPS, Count, Followed, check_hops, follow_answer
 from nbsal.answers.scoring.running import OF_ONE_TARGET, Running, SpanSaliency
 from nbsal.answers.words.carried import Carried
-from nbsal.answers.words.evidence import Evidence, measure, passes
+from nbsal.answers.words.evidence import Evidence, Level, evidence_level, measure, passes
 from nbsal.answers.words.phrases import PhraseMatrix
 from nbsal.answers.words.reply_facts import PartFacts, ReplyFacts
-from nbsal.answers.words.sentences import headline
+from nbsal.answers.words.sentences import statement
 from nbsal.explain.explanation import NOTABLE_GAP, gap_advice
+from nbsal.explain.sentence import Statement
 from nbsal.methods import labels
 from nbsal.model.loading.saved_files import check_format, read_json, write_json
 from nbsal.model.loading.saved_files import reading as reading_file
 from nbsal.model.target import Target
-from nbsal.render.headline import percent, plain
+from nbsal.render.exports import Exportable
+from nbsal.render.headline import percent
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
@@ -39,7 +41,7 @@ SUMMED = "scores of the reply's tokens, added up; the view Answers explains the 
 
 @dataclass(frozen=True, eq=False)
 @checked
-class Answer:
+class Answer(Exportable):
     """The scores of every token of a reply, [reply token, token of prompt and reply]; `nbsal.answer` makes it.
 
     `units` are the parts that `sources` speaks of. `linear` says whether the sum of some rows explains the sum of their
@@ -50,6 +52,8 @@ class Answer:
     >>> result = nbsal.answer(nbsal.load("demo/notes"), question, documents=["Mara lives in Oslo."], progress=False)
     >>> result.tokens()["token"].tolist()
     [' Mara', ' lives', ' in', ' Oslo', '.', '</s>']
+    >>> result.text
+    ' Mara lives in Oslo.'
     """
 
     reading: Reading
@@ -66,7 +70,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The reply."""
+        """The reply, without its special tokens; `tokens()` has these too."""
         return self.reading.reply
 
     @property
@@ -218,23 +222,40 @@ class Answer:
         (place, *_) = tokens_of(self.reading, token, "token")
         return statistics.speaks(self._still_running().explainer.subject, self.reading, layer, place, tau)
 
-    def to_html(self) -> str:
-        """The reply with its sources, shaded by what they add to it, as static HTML."""
+    def render_html(self) -> str:
+        """The reply with its sources, shaded by what they add to it, as HTML without scripts."""
         return answer_html(self.picture())
+
+    def _page_title(self) -> str:
+        return self.statement().text()
+
+    def _as_view(self, views: Any) -> Any:
+        return views.Answers(self)
 
     @cached_property
     def facts(self) -> ReplyFacts:
         """The facts of which every sentence of the answer is made."""
         carried = None if self.followed is None else Carried(self.reading, self.scores, self.followed)
-        return ReplyFacts(self.reading, self.rows, self.evidence, labels.label_of(self.method), carried)
+        label, level = labels.label_of(self.method), self.evidence_level
+        return ReplyFacts(self.reading, self.rows, self.evidence, label, carried, level)
+
+    @property
+    def evidence_level(self) -> Level:
+        """What is left out to test the scores: sentences of the sources, or words."""
+        return evidence_level(self.reading, self.provenance.get("unit"))
+
+    def statement(self) -> Statement:
+        """What is said about the reply, how it was checked, and the measured values."""
+        return statement(self.facts.part(self.facts.opened()))
 
     def check(self, progress: Progress = True, cancel: Event | None = None) -> Self:
         """The answer with its evidence: the same reply is scored without each source, and without all documents."""
         if self.evidence is not None:
             return self
-        hiding = Hiding(self._still_running().explainer.subject, self.reading, self.reading.units("sentence"))
+        units = self.reading.units(self.evidence_level)
+        hiding = Hiding(self._still_running().explainer.subject, self.reading, units)
         with Meter(passes(hiding), progress, cancel) as meter:
-            return replace(self, evidence=measure(hiding, meter))
+            return replace(self, evidence=measure(hiding, meter, self.evidence_level))
 
     def picture(self) -> AnswerPicture:
         """What a picture shows: the words of the reply that depend most on the sources, or all of it."""
@@ -275,11 +296,10 @@ class Answer:
         return lines
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        return self.render_html()
 
     def __repr__(self) -> str:
-        facts = self.facts
-        return f"Answer({self.text!r:.60} | {plain(headline(facts.part(facts.opened())))})"
+        return f"Answer({self.text!r:.60} | {self.statement().text()})"
 
     def save(self, path: str | Path) -> None:
         """Save as JSON, without the model: `load` gives everything but spans that need another run."""
@@ -302,7 +322,8 @@ class Answer:
 
     def _text_of(self, tokens: Sequence[int]) -> str:
         spans = [self.reading.reply_spans[token] for token in tokens]
-        return self.text[min(start for start, _ in spans) : max(end for _, end in spans)]
+        text = self.text[min(start for start, _ in spans) : max(end for _, end in spans)]
+        return text or self.reading.reply_tokens[tokens[0]]
 
     def _saliency(
         self,

@@ -1,11 +1,12 @@
 """What the file of a saved answer holds: everything but the model."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from nbsal.answers.prompt.reading import Reading, TokenStatistics, Unit
+from nbsal.answers.prompt.reading import Reading, TokenStatistics, Unit, without_tokens
 from nbsal.answers.scoring.hops import Followed
 from nbsal.answers.words.evidence import Evidence, hides
 from nbsal.model.loading.plain_values import from_plain, numbers, to_plain
@@ -39,6 +40,9 @@ def restored(content: dict[str, Any]) -> dict[str, Any]:
         from_plain(tuple[Unit, ...], content["units"]),
     )
     _check_reading(reading, units)
+    # Older files have special tokens in the text of the reply.
+    reply, spans = without_tokens(reading.reply, reading.reply_spans, reading.reply_special)
+    reading = replace(reading, reply=reply, reply_spans=spans)
     size = len(reading.reply_ids)
     statistics = {name: _statistic(name, content["statistics"][name], size) for name in _STATISTICS}
     rivals = from_plain(_RIVALS, content["rivals"])
@@ -60,9 +64,9 @@ def restored(content: dict[str, Any]) -> dict[str, Any]:
 def _evidence(stored: Any, reading: Reading) -> Evidence:
     """What was measured; ValueError if it does not fit the reply."""
     evidence: Evidence = from_plain(Evidence, stored)
-    sentences, count, size = reading.units("sentence"), len(evidence.places), len(reading.reply_ids)
+    units, count, size = reading.units(evidence.level), len(evidence.places), len(reading.reply_ids)
     shapes = [array.shape for array in (evidence.logprob, evidence.nothing, evidence.without)]
-    named = all(hides(sentences, place).any() for place in evidence.places)
+    named = all(hides(units, place).any() for place in evidence.places)
     fits = {len(row) for row in evidence.instead} == {size} and len(evidence.instead) == count
     named &= all(0 <= row < count for row in evidence.documents)
     if shapes != [(size,), (size,), (count, size)] or not fits or not named:

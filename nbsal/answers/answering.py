@@ -5,10 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Event
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
-from torch import nn
 
 from nbsal.answers.answer import Answer
 from nbsal.answers.prompt import generate as writing
@@ -24,22 +22,22 @@ from nbsal.answers.scoring.rows import Rows, default_number, score_rows
 from nbsal.answers.scoring.running import Running
 from nbsal.answers.scoring.statistics import token_statistics
 from nbsal.answers.settings import ReplySettings, plain_settings
-from nbsal.answers.words.evidence import measure, passes, subsets
+from nbsal.answers.words.evidence import evidence_level, measure, passes, subsets
 from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.methods.base import REGISTER, Method
 from nbsal.methods.default import default_for_reply
 from nbsal.methods.perturbation import Perturbation
+from nbsal.model.loading.load import as_subject
 from nbsal.model.served.calls import Plan
 from nbsal.model.subject import Subject
 from nbsal.model.target import AGREEMENT, DIVERGENCE
 from nbsal.support.errors import Cancelled, InputError, ModelError, OverBudget, ServerError
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, plural
-from nbsal.support.warning import warn
+from nbsal.support.warning import warn_once
 
 STOPS = (Cancelled, ServerError, OverBudget)  # errors that carry what was finished before them
-_WARNED: WeakSet[nn.Module] = WeakSet()  # models whose chat template a prompt has skipped
 # Of a reading, in its provenance.
 ORIGIN = (
     "rendered", "documents", "rewritten", "not read", "template", "template settings", "note", "reply",
@@ -49,7 +47,7 @@ ORIGIN = (
 
 @checked
 def answer(
-    subject: Subject,
+    subject: Any,
     asked: Any,
     reply: Any = None,
     *,
@@ -70,49 +68,61 @@ def answer(
 ) -> Answer | dict[str, Answer]:
     """Explain the reply of a causal language model, an encoder-decoder such as T5 or an `Endpoint`, by its sources.
 
-    `asked` is a list of messages for the model's chat template, or a prompt that the model reads as it is; the first
-    prompt that skips a model's template gives a warning. `documents` are texts, dicts with "title" and "text", or a
-    dict of texts by title. They replace `{documents}` in the last message, else the template places them, else they
-    stand before the question. `reply` is a text or token ids; by default the model writes it, with the settings of
-    `generate` that are passed (`max_new_tokens=128`, `do_sample=False`). What the chat template reads, such as
-    `enable_thinking=False`, is passed to it.
+    Returns an `Answer`. Its `statement()` says what the reply depends on, `sources()` and `matrix()` are tables of the
+    scores, `of("Oslo")` explains a part of the reply, `rather("Rouen", at=3)` why a token is not another one, `judge()`
+    tests the scores, and `to_html("page.html")` writes a page. Several methods give a dict of answers.
 
     Of an encoder-decoder, `asked` is the source text, and layers are those of the encoder. The tokens that its decoder
     begins with, a forced language (`forced_bos_token_id`) among them, belong to the template.
 
-    `method` is a catalogue name, a method, or several, which share the reply and what they run (the result is then a
-    dict of answers). With documents, or results of tools among the messages, the default is occlusion, which hides one
-    after the other. Otherwise it is attn-lrp, or gae for models with operations that attn-lrp has no rule for, or
-    occlusion for those that only methods that hide can explain. `unit` is what methods hide and what `sources()` speaks
-    of: "token", "word", "sentence", "paragraph", "document", "message", or (start, end) characters of the last message;
-    by default "document" with documents, "message" with results of tools, else "sentence". How
-    units are hidden is a setting of the method: `nbsal.Occlusion(way="text")` writes the prompt anew without them.
-    `number` is what is explained of a token: its "logprob", "logit" or "logit-prob" (the logarithm of its odds);
-    by default "logprob" for methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that hide
-    also explain the "divergence" (Jensen-Shannon, in nats) between what the model would say there with all units and
-    with some of them. It has no sign: a unit counts whether it speaks for the token, against it, or only about others
-    in its place. A server that gives no log-probabilities still shows the "agreement": whether it writes a word again,
-    greedily.
-
-    `template` replaces the chat template, `tools` are passed to it. `seed` makes drawn tokens repeatable, `on_token`
-    receives the text while the model writes it, and at most `batch_size` texts are run together. With `hops` (a number,
-    or "all"), scores are followed through the earlier tokens of the reply: see `Answer.through`.
-
-    The scores propose sources, and `check` tests them: the same reply is scored again without each source, and without
-    all documents, from which every sentence is made. Without it, sentences say "not checked"; `Answer.check` does it
-    later.
-
     After `cancel`, the `partial` of the error is what was finished: the text that the model had written, as a str, or
     else the answer (or the dict of answers). Its first `explained` tokens have scores, the others zeros. Methods that
     hide explain all tokens together, or none.
+
+    Args:
+        subject: What `nbsal.load` returns, or what it takes.
+        asked: A list of messages for the model's chat template, or a prompt that the model reads as it is; the first
+            prompt that skips a model's template gives a warning.
+        reply: A text or token ids. By default the model writes the reply.
+        documents: Texts, dicts with "title" and "text", or a dict of texts by title. They replace `{documents}` in the
+            last message, else the template places them, else they stand before the question.
+        method: A name that `nbsal methods` lists, an instance, or several, which share the reply and what they run.
+            With documents, or results of tools among the messages, the default is occlusion, which hides one after the
+            other. Otherwise it is attn-lrp, or gae for models with operations that attn-lrp has no rule for, or
+            occlusion for those that only methods that hide can explain. How units are hidden is a setting of the
+            method: `nbsal.Occlusion(way="text")` writes the prompt anew without them.
+        unit: What methods hide and what `sources()` speaks of: "token", "word", "sentence", "paragraph", "document",
+            "message", or (start, end) characters of the last message. By default "document" with documents, "message"
+            with results of tools, else "sentence".
+        number: What is explained of a token: its "logprob", "logit" or "logit-prob" (the logarithm of its odds). By
+            default "logprob" for methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that
+            hide also explain the "divergence" (Jensen-Shannon, in nats) between what the model would say there with all
+            units and with some of them. It has no sign: a unit counts whether it speaks for the token, against it, or
+            only about others in its place. A server that gives no log-probabilities still shows the "agreement":
+            whether it writes a word again, greedily.
+        template: A chat template in place of the model's own.
+        tools: Tools that are passed to the chat template.
+        seed: Makes drawn tokens repeatable.
+        batch_size: How many texts are run together at most.
+        hops: How often scores are followed through the earlier tokens of the reply, a number or "all": see
+            `Answer.through`.
+        check: Whether to test the scores: the same reply is scored again without each source, and without all
+            documents, from which every sentence is made. Without it sentences say "not checked", and `Answer.check`
+            does it later.
+        progress: Whether to show a progress bar, or a function that is called with what is done, and of how much.
+        cancel: An event that stops the call.
+        on_token: Receives the text while the model writes it.
+        **generate: Settings of `model.generate`, such as `max_new_tokens=128` and `do_sample=False` (the defaults), and
+            what the chat template reads, such as `enable_thinking=False`.
 
     >>> import nbsal
     >>> notes, documents = nbsal.load("demo/notes"), ["Mara lives in Oslo now.", "Boris lives in Rouen."]
     >>> question = [{"role": "user", "content": "Where does Mara live?"}]
     >>> reply = answer(notes, question, documents=documents, unit="document", method="occlusion", progress=False)
     >>> reply.text, reply.matrix("word", "document").loc["Oslo"].idxmax()
-    (' Mara lives in Oslo.</s>', 'document 1')
+    (' Mara lives in Oslo.', 'document 1')
     """
+    subject = as_subject(subject)
     settings = ReplySettings.of(
         subject.tokenizer, generate, documents=documents, unit=unit, number=number, template=template, tools=tools,
         seed=seed, batch_size=batch_size, hops=hops, check=check, progress=progress, cancel=cancel, on_token=on_token,
@@ -135,17 +145,18 @@ def explain_reply(
     if (server := served.server_of(subject)) is not None:  # count before anything is sent
         server.caller.check(plan_reply(explainers, asked, reply, settings).calls)
     reading, origin = read(subject, asked, reply, settings)
-    hiding = Hiding(subject, reading, reading.units("sentence"), batch_size=settings.batch_size)
+    level = evidence_level(reading, settings.unit)
+    hiding = Hiding(subject, reading, reading.units(level), batch_size=settings.batch_size)
     steps = len(reading.reply_ids) * len(explainers)
     with Meter(steps + settings.check * passes(hiding), settings.progress, settings.cancel) as meter:
         answers = explain_reading(explainers, reading, origin, settings, meter)
         if not settings.check or settings.number == AGREEMENT:
             return answers
         try:
-            # What a method that hides sentences has run already is not run again.
+            # What a method that hides the same units has run already is not run again.
             own = [answer.running.hiding for answer in answers.values() if answer.running is not None]
             shared = [each for each in own if each.setting == hiding.setting and each.units == hiding.units]
-            evidence = measure([*shared, hiding][0], meter)
+            evidence = measure([*shared, hiding][0], meter, level)
         except STOPS as error:
             error.partial = answers.get("", answers)
             raise
@@ -195,7 +206,12 @@ def read(
             origin["template settings"] = plain_settings(settings.template_settings)
     elif served.server_of(subject) is None and skips_template(subject.tokenizer, asked):
         origin["note"] = "The prompt was read as it is. The model has a chat template, which messages would use."
-        _warn_once(subject)
+        warn_once(
+            subject.model,
+            "chat template",
+            f"{subject.name} has a chat template, but the prompt is a text, which is read as it is. For a reply as in "
+            'a chat, ask nbsal.answer(subject, [{"role": "user", "content": ...}]).',
+        )
     if reply is None:
         if (server := served.server_of(subject)) is not None:
             meter = Meter(None, cancel=settings.cancel)
@@ -219,16 +235,6 @@ def read(
         message = "The reply has special tokens only. Pass another reply, or other settings of generate."
         raise InputError(message, argument="reply", value=reply)
     return reading, origin | {"drawn": drawn}
-
-
-def _warn_once(subject: Subject) -> None:
-    """Warn that a prompt skips the chat template, once for each model: a chat model may write gibberish then."""
-    if subject.model not in _WARNED:
-        _WARNED.add(subject.model)
-        warn(
-            f"{subject.name} has a chat template, but the prompt is a text, which is read as it is. For a reply as in "
-            'a chat, ask nbsal.answer(subject, [{"role": "user", "content": ...}]).'
-        )
 
 
 def explain_reading(
@@ -312,8 +318,8 @@ def plan_reply(explainers: Mapping[str, Explainer], asked: Any, reply: Any, sett
     runnings = _runnings(explainers, reading, settings)
     tables = [(running.hiding, running.coalitions(running.method)) for running in runnings.values()]  # type: ignore[arg-type]
     if settings.check and settings.number != AGREEMENT:
-        sentences = Hiding(subject, reading, reading.units("sentence"))
-        tables.append((sentences, subsets(sentences)))
+        checked_units = Hiding(subject, reading, reading.units(evidence_level(reading, settings.unit)))
+        tables.append((checked_units, subsets(checked_units)))
     questions = [hiding.query(row) for hiding, table in tables for row in np.unique(table, axis=0)]
     longest = int(settings.generate["max_new_tokens"]) if reply is None else 0
     if settings.number == AGREEMENT:

@@ -82,6 +82,7 @@ def split_settings(
                 "the chat template."
             )
             choice = f"The settings are those of transformers.GenerationConfig{', '.join(['', *sorted(variables)])}."
+            choice = _of_methods(name, value) or choice
             arguments = ["asked", "reply", "method", *NAMES]
             raise UnknownName("generate", name, [*arguments, *sorted(valid | variables)], problem, choice)
         if name in SEVERAL and value not in (None, 1):
@@ -93,6 +94,15 @@ def split_settings(
     generate = DEFAULTS | {name: value for name, value in settings.items() if name not in variables}
     generate["max_new_tokens"] = positive_number(generate["max_new_tokens"], "max_new_tokens")
     return generate, {name: value for name, value in settings.items() if name in variables}
+
+
+def _of_methods(name: str, value: Any) -> str:
+    """Where to pass what is a setting of methods that hide, or ""."""
+    from nbsal.methods.perturbation import Occlusion
+
+    if name not in Occlusion().parameters():
+        return ""
+    return f"It is a setting of methods that hide: pass method=nbsal.Occlusion({name}={value!r:.40})."
 
 
 def template_variables(tokenizer: Any, template: str | None) -> set[str]:

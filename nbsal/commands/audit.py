@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import nbsal
+from nbsal.commands.shared import write_page
 from nbsal.render import html
-from nbsal.support.validation import file_errors, plural
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.validation import plural
 
 SHOWN = 10  # words that are printed
 
@@ -36,14 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Audit the texts of a file, and print the words that matter most."""
-    from nbsal.corpus.reading.sources import open_columns
     from nbsal.evaluation.audit.measure import plan_audit
 
-    columns = [options.text, *filter(None, [options.label]), *options.group]
-    rows = [
-        row if isinstance(row, tuple) else (row,) for row in open_columns(options.source, columns, texts=False).rows
-    ]
-    values: dict[str, list[Any]] = {name: [row[at] for row in rows] for at, name in enumerate(columns)}
+    values = _read_columns(options)
     texts, settings = values[options.text], {"least": options.least, "candidates": options.words}
     subject = nbsal.load(options.model or nbsal.samples.default_classifier(), lm=options.lm)
     explain = nbsal.Explainer(subject, options.method)
@@ -53,8 +50,7 @@ def run(options: argparse.Namespace) -> int:
     groups = {name: values[name] for name in options.group}
     audit = nbsal.audit(explain, texts, values.get(options.label), groups=groups, **settings)
     if options.html:
-        with file_errors("--html", options.html):
-            options.html.write_text(audit.to_html(), encoding="utf-8")
+        write_page(options.html, audit.to_html())
     if options.json:
         audit.save(options.json)
     print(html.visible(audit.sentence))
@@ -64,3 +60,26 @@ def run(options: argparse.Namespace) -> int:
     print(html.visible(audit.words.head(SHOWN).round(3).to_string(index=False)))
     print(f"beyond chance: {plural(len(words), 'word')}, {plural(len(slices), 'slice')}")
     return 0
+
+
+def _read_columns(options: argparse.Namespace) -> dict[str, list[Any]]:
+    """The columns that the options name; the error about a missing one says which option names another."""
+    from nbsal.corpus.reading.sources import UnreadableRow, open_columns
+
+    named = {options.text: "--text"} | dict.fromkeys(options.group, "--group")
+    named |= {options.label: "--label"} if options.label else {}
+    try:
+        rows = list(open_columns(options.source, list(named), texts=False).rows)
+    except UnknownName as error:
+        if error.value not in named:  # the format of the file
+            raise
+        choice = f"Its columns: {', '.join(map(str, error.valid))}. Pass {named[error.value]} NAME."
+        problem = f"{options.source} has no column {error.value!r}."
+        raise UnknownName(named[error.value], error.value, error.valid, problem, choice) from None
+    for row in rows:
+        if isinstance(row, UnreadableRow):
+            advice = f"{' NAME, '.join(dict.fromkeys(named.values()))} NAME"
+            message = f"{row.reason} Name columns that every row has: {advice}."
+            raise InputError(message, argument="source", value=options.source)
+    columns = zip(*(row if isinstance(row, tuple) else (row,) for row in rows), strict=True)
+    return dict(zip(named, map(list, columns), strict=True)) if rows else {name: [] for name in named}

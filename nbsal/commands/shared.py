@@ -1,9 +1,11 @@
 """Arguments that several commands have."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import nbsal
+from nbsal.support.validation import file_errors
 
 UNITS = "token, word, sentence, paragraph, document, message"
 
@@ -30,3 +32,9 @@ def parse_target(text: str | None, subject: "nbsal.Subject") -> Any:
     if subject.task in PREDICTS_TOKENS and not isinstance(parts[0], int):
         return text
     return tuple(parts) if len(parts) > 1 else parts[0]
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write the page of a result; an error names the option."""
+    with file_errors("--html", path):
+        path.write_text(page, encoding="utf-8")

@@ -66,7 +66,7 @@ def explain_replies(
     >>> with tempfile.TemporaryDirectory() as out:
     ...     replies = explain_replies(explain, rows, out, documents="notes", unit="document", progress=False)
     ...     replies.sources(k=1)[["reply", "text"]].values.tolist()
-    [[' Mara lives in Oslo.</s>', 'Where does Mara live?']]
+    [[' Mara lives in Oslo.', 'Where does Mara live?']]
     """
     members, storage = check_explainers(explainers), open_destination(out, source)
     names = {"asked": asked, "documents": documents, "reply": reply}

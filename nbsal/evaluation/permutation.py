@@ -81,8 +81,10 @@ def _signed_sums(margins: Floats) -> Floats:
     return sums
 
 
-def holm(values: ArrayLike) -> Floats:
+def holm(values: ArrayLike, count: int = 0) -> Floats:
     """The p-values of several comparisons adjusted for their number (Holm 1979); those that are NaN are no comparison.
+
+    `count` is the number of comparisons if there were more than these.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
@@ -90,6 +92,6 @@ def holm(values: ArrayLike) -> Floats:
     values = np.asarray(values, np.float64)
     order = np.argsort(values)[: int((~np.isnan(values)).sum())]  # NaN is last
     adjusted = np.full_like(values, np.nan)
-    steps = values[order] * np.arange(len(order), 0, -1)
+    steps = values[order] * (max(count, len(order)) - np.arange(len(order)))
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1)
     return adjusted

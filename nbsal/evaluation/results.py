@@ -24,6 +24,7 @@ from nbsal.support.validation import check_value, checked, plural
 FORMAT = 2
 # Distinguishable with any kind of colour vision.
 BEST, RIVAL = "font-weight: bold", "font-style: italic"
+DIGITS = 3  # of the numbers in tables
 GAMES = {"revealing": "high", "hiding": "low"}  # the direction of each game's better accuracy
 
 
@@ -139,13 +140,13 @@ class Results:
     ) -> dict[str, str]:
         """The CSS of each explainer's cell, as in the papers: the best is bold, the best competitor italic.
 
-        Competitors are all explainers except the best one and those in `ours`.
+        Competitors are all explainers except the best and those in `ours`. Explainers that tables show with the same
+        number tie, and ties look alike.
         """
         names = [name for name in self.explainers if among is None or name in among]
-        best = self.best(measure, names)
-        others = [name for name in names if name != best and name not in ours]
-        rival = {self.best(measure, others): RIVAL} if others else {}
-        return dict.fromkeys(names, "") | rival | {best: BEST}
+        best = self._ties(measure, names)
+        rivals = self._ties(measure, [name for name in names if name not in best and name not in ours])
+        return dict.fromkeys(names, "") | dict.fromkeys(rivals, RIVAL) | dict.fromkeys(best, BEST)
 
     def table(self, ours: Collection[str] = ()) -> "Styler":
         """A table of explainers by measures, as in the papers; for `ours` see `cell_styles`."""
@@ -161,7 +162,7 @@ class Results:
         numbers = pandas.DataFrame(cells).reindex(self.explainers).rename_axis(None)
         css = pandas.DataFrame(styles, numbers.index)
         styled = (
-            numbers.style.format(precision=3, escape="html")
+            numbers.style.format(precision=DIGITS, escape="html")
             .format_index(lambda name: html.escape(str(name)))
             .apply(lambda _: css, None)
         )
@@ -215,6 +216,13 @@ class Results:
         bounds = self.metric.bounds_of(measure, float(curve.weights(self.metric.summary).sum()))
         low, high = margin.margin_interval(None if bounds is None else bounds[1] - bounds[0])
         return low.item(), high.item()
+
+    def _ties(self, measure: str, among: Sequence[str]) -> list[str]:
+        """The best of some explainers and all that tables cannot tell from it."""
+        if not among:
+            return []
+        best = round(self._summary_value(self.best(measure, among), measure), DIGITS)
+        return [name for name in among if round(self._summary_value(name, measure), DIGITS) == best]
 
     def _summary_value(self, name: str, measure: str) -> float:
         curve = self._curve(name, measure)

@@ -9,7 +9,7 @@ from nbsal.explain.many import explain_many
 from nbsal.explain.saliency import Comparison
 from nbsal.methods import catalogue
 from nbsal.methods.base import Method
-from nbsal.model.subject import Subject
+from nbsal.model.loading.load import as_subject
 from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.progress import Progress
 from nbsal.support.validation import Text, checked, text_list
@@ -19,7 +19,7 @@ Methods = str | Method | Sequence[str | Method] | Mapping[str, str | Method]
 
 @checked
 def compare(
-    subject: Subject | Mapping[str, Subject],
+    subject: Any,
     methods: Methods,
     texts: Text | Iterable[Text],
     targets: Any = None,
@@ -29,9 +29,10 @@ def compare(
 ) -> Comparison:
     """Explain the same texts with several methods; the model runs once a batch, and all methods share its trace.
 
-    `methods` are names or instances, or a dict that names them. To compare models, pass a dict of them: `{"before":
-    subject, "after": tuned}`. The result is a dict. Its keys are the names of the methods or, with a dict of models,
-    those of the models; with several methods as well, a key is "model: method". `to_frame()` gives one frame of all.
+    `subject` is a Subject or what `nbsal.load` takes. `methods` are names or instances, or a dict that names them. To
+    compare models, pass a dict of them: `{"before": subject, "after": tuned}`. The result is a dict. Its keys are the
+    names of the methods or, with a dict of models, those of the models; with several methods as well, a key is
+    "model: method". `to_frame()` gives one frame of all.
 
     >>> import nbsal
     >>> many = compare(nbsal.load("demo/reviews"), ["gradcam", "simple"], ["A joy.", "A bore."])
@@ -45,10 +46,11 @@ def compare(
     """
     named = catalogue.name_methods([methods] if isinstance(methods, str | Method) else methods)
     for argument, value in (("methods", named), ("subject", subject)):
-        if not isinstance(value, Subject) and not value:
+        if isinstance(value, Mapping) and not value:
             raise InputError(f"{argument} is empty. Pass at least one.", argument=argument, value=value)
     many = [texts] if isinstance(texts, str | tuple) else texts
-    if isinstance(subject, Subject):
+    if not isinstance(subject, Mapping):
+        subject = as_subject(subject)
         explainers = {name: Explainer(subject, method) for name, method in named.items()}
         return Comparison(explain_many(explainers, many, targets, batch_size, progress, cancel))
     explainers_by_model = {

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nbsal.explain import checking
 from nbsal.explain.decision_facts import DECIDED, budget
-from nbsal.explain.explanation import versions
+from nbsal.explain.explanation import PAIRED, versions
 from nbsal.explain.many import explain_batch, explain_many, plan_batch, windows_of
 from nbsal.explain.saliency import LayerSaliency, Saliencies, Saliency
 from nbsal.explain.windows import target_jobs
@@ -20,6 +20,8 @@ from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.methods.default import FOR_DECISIONS, FOR_LAYERS, default_method
 from nbsal.model import limits
+from nbsal.model.loading.kinds import reads_single_texts
+from nbsal.model.loading.load import as_subject
 from nbsal.model.running import architecture
 from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject
@@ -31,6 +33,7 @@ from nbsal.passes.trace import Trace, to_numpy
 from nbsal.support.errors import InputError, NbsalError, UnknownName
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import Text, check_texts, checked
+from nbsal.support.warning import warn_once
 
 if TYPE_CHECKING:
     from nbsal.answers.answer import Answer
@@ -43,13 +46,21 @@ EVERY = "all"  # the target that stands for each label
 
 @checked
 class Explainer:
-    """Explains the decisions of one model with one method.
+    """Explains the decisions of one model with one method: call it with a text, or with a pair of texts.
 
-    `method` is a catalogue name with its settings, or an instance; the default is attn-lrp, or integrated for a model
-    with operations that attn-lrp has no rule for, or occlusion for a function. `layer` alone stands for
-    decoded-gradcam at that layer, or gradcam for a model without an LM head. `long` says how to handle texts
-    beyond the model's length: "truncate" cuts them off, "window" averages over overlapping windows. The provenance
-    records which.
+    A call returns a `Saliency`. Its `statement()` says what was found, `top()` and `by_word()` are tables of scores,
+    `plot()` is a picture, `to_html("page.html")` writes a page, and `save` keeps it. With `check=True`, the words that
+    scores name are also hidden. Many texts at once: `map`; all layers: `every_layer`.
+
+    Args:
+        subject: What `nbsal.load` returns, or what it takes: "demo/reviews", a folder, a model.
+        method: A name that `nbsal methods` lists, or an instance such as `nbsal.Occlusion(way="mask")`. The default is
+            attn-lrp, or integrated for a model with operations that attn-lrp has no rule for, or occlusion for a
+            function or a regression. `layer` alone stands for decoded-gradcam at that layer, or gradcam for a model
+            without an LM head.
+        long: What to do with texts beyond the model's length: "truncate" cuts them off, "window" averages over
+            overlapping windows. The provenance records which.
+        **options: Settings of a method that is passed by name, such as `layer=4`.
 
     >>> import nbsal
     >>> explain = Explainer(nbsal.load("demo/reviews"), "decoded-gradcam", layer=4)
@@ -58,8 +69,9 @@ class Explainer:
     """
 
     def __init__(
-        self, subject: Subject, method: str | Method | None = None, *, long: str = "truncate", **options: Any
+        self, subject: Any, method: str | Method | None = None, *, long: str = "truncate", **options: Any
     ) -> None:
+        subject = as_subject(subject)
         self.is_default = method is None  # whether no method was named
         if method is None:
             method = default_method(subject, FOR_LAYERS if "layer" in options else FOR_DECISIONS)
@@ -289,6 +301,9 @@ class Explainer:
             notes = notes | {"decided": {label: value for label, value in pairs if value >= DECIDED}}
         marks = {"unpaired": ENTAILMENT in map(str.lower, self.subject.labels) and len(row.parts) == 1}
         marks["predicts_token"] = not self.subject.labels
+        marks["paired"] = len(row.parts) == 2 and reads_single_texts(self.subject.model)
+        if marks["paired"]:
+            warn_once(self.subject.model, "pair", f"{self.subject.name}: {PAIRED}")
         notes = notes | {name: True for name, holds in marks.items() if holds}
         return Saliency(
             row=row,
@@ -302,3 +317,8 @@ class Explainer:
             scores=to_numpy(scores),
             tie_breaker=to_numpy(tie_breaker),
         )
+
+
+def as_explainer(model: Any) -> Explainer:
+    """An explainer as it is; of a subject, or of what `nbsal.load` takes, one with the default method."""
+    return model if isinstance(model, Explainer) else Explainer(model)

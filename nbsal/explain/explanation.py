@@ -16,6 +16,7 @@ from nbsal.methods import labels
 from nbsal.model.loading.plain_values import from_plain, numbers, to_plain
 from nbsal.model.loading.saved_files import check_format, read_json, reading, write_json
 from nbsal.model.text.tokens import Row, Span, Word
+from nbsal.render.exports import Exportable
 from nbsal.render.names import display_name
 from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError, NbsalError
@@ -23,6 +24,7 @@ from nbsal.support.validation import Text, checked, plural
 
 NOTABLE_GAP = 0.05  # share of the explained change from which a completeness gap is marked
 FORMAT = 1
+PAIRED = "The model was fine-tuned on single texts, and this is a pair. Pass one text."
 PLACE = re.compile(r" (\[\d+:\d+\]|(at|after) .* \[\d+(:\d+)?\])$", re.DOTALL)  # where a target is in the text
 TYPES = {"target": str, "prediction": str, "method": str, "provenance": dict}  # of the entries in a file
 ARRAYS = ("probabilities", "scores", "tie_breaker")
@@ -37,7 +39,7 @@ def gap_advice(provenance: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 @checked
-class Explanation:
+class Explanation(Exportable):
     """What every explanation of a text records: scores, text and tokens, the decision, and how it was computed.
 
     `target` is what was explained, `prediction` what the model predicts, both by name; `provenance` records the model,
@@ -172,6 +174,8 @@ class Explanation:
             lines.append(f"The text is longer than the model reads: the last {dropped} were not read.")
         if self.provenance.get("unpaired"):
             lines.append("▲ The model judges a premise and a hypothesis, and this is one text. Pass a pair of texts.")
+        if self.provenance.get("paired"):
+            lines.append(f"▲ {PAIRED}")
         if self.provenance.get("windows", 1) > 1:
             lines.append(f"Read in {self.provenance['windows']} overlapping windows, averaged.")
         if self.probabilities.ndim > 1:

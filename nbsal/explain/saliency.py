@@ -11,7 +11,7 @@ from nbsal.explain.decision_facts import Check, DecisionFacts, HeadsOff
 from nbsal.explain.explanation import Explanation
 from nbsal.explain.sentence import Statement, statement
 from nbsal.render import colours, fonts, html
-from nbsal.render.headline import plain
+from nbsal.render.exports import Exportable
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import Axes, pandas, pyplot
 from nbsal.support.validation import checked, plural, positive_number
@@ -134,11 +134,8 @@ class Saliency(Explanation):
         """The largest absolute score of a content token, which gets full colour."""
         return max(abs(float(self.scores[i])) for i in self.row.content)
 
-    def to_html(self, page: bool = False, level: str = "word", statement: Statement | None = None) -> str:
-        """The highlighted text as HTML without scripts; `page` makes it a complete document.
-
-        `statement` replaces the statement above the text.
-        """
+    def render_html(self, level: str = "word", statement: Statement | None = None) -> str:
+        """The highlighted text as HTML without scripts; `statement` replaces the statement above it."""
         parts, statement = self.scored_spans(level), statement or self.statement()
         scores = [span.score for part in parts for span in part if span.score is not None]
         body = [
@@ -148,8 +145,13 @@ class Saliency(Explanation):
             html.share_html(self.special_share()),
             html.ranking_html([(word, score) for word, score, _ in self.scored_words()]),
         ]
-        block = html.block_html(plain(statement.sentence), "".join(body), self.notes(), titled=False)
-        return html.page_html(plain(statement.sentence), block) if page else block
+        return html.block_html(statement.text(), "".join(body), self.notes(), titled=False)
+
+    def _page_title(self) -> str:
+        return self.statement().text()
+
+    def _as_view(self, views: Any) -> Any:
+        return views.Highlight(self)
 
     def special_share(self) -> float:
         """The share of all absolute scores that lies on special tokens."""
@@ -183,7 +185,7 @@ class Saliency(Explanation):
         return ax
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        return self.render_html()
 
     def __repr__(self) -> str:
         best = ", ".join(f"{self.tokens[i]} {self.scores[i]:+.3g}" for i in self.order[:3])
@@ -260,7 +262,8 @@ class LayerSaliency(Explanation):
         ax.figure.colorbar(image, ax=ax, label="score / layer's largest")
         return ax
 
-    def _repr_html_(self) -> str:
+    def render_html(self) -> str:
+        """The text as each layer colours it, as HTML without scripts."""
         rows = "".join(
             f'<tr><th style="text-align:right;vertical-align:top">{layer}</th>'
             f"<td>{html.text_html(self.at(layer).scored_spans(), self.at(layer).largest)}</td></tr>"
@@ -269,13 +272,22 @@ class LayerSaliency(Explanation):
         notes = ["Colours are relative to the largest score of each layer.", *self.notes()]
         return html.block_html(self.caption(), f"<table><tr><th>layer</th></tr>{rows}</table>", notes)
 
+    def _page_title(self) -> str:
+        return self.caption()
+
+    def _as_view(self, views: Any) -> Any:
+        return views.Layers(self)
+
+    def _repr_html_(self) -> str:
+        return self.render_html()
+
     def __repr__(self) -> str:
         size = f"{len(self.scores)} layers, {plural(len(self.tokens), 'token')}"
         return html.visible(f"LayerSaliency({self.caption()}: {size})")
 
 
 @checked
-class Saliencies(Sequence[Saliency]):
+class Saliencies(Exportable, Sequence[Saliency]):
     """The explanations of several texts, in the order of the texts."""
 
     def __init__(self, items: Sequence[Saliency]) -> None:
@@ -306,14 +318,39 @@ class Saliencies(Sequence[Saliency]):
         frames = [saliency.to_frame().assign(prediction=saliency.prediction) for saliency in self.items]
         return pandas.concat(frames, keys=range(len(frames)), names=["text", "position"]).reset_index()
 
-    def _repr_html_(self) -> str:
-        blocks = "".join(saliency.to_html() for saliency in self.items[:DISPLAYED])
+    def render_html(self) -> str:
+        """The first explanations one below the other, as HTML without scripts."""
+        blocks = "".join(saliency.render_html() for saliency in self.items[:DISPLAYED])
         rest = len(self.items) - DISPLAYED
         return blocks + (f"<p>and {rest} more</p>" if rest > 0 else "")
 
+    def _page_title(self) -> str:
+        return repr(self)
 
-class Comparison(dict[str, Saliencies]):
+    def _as_view(self, views: Any) -> Any:
+        return views.Browse(self)
+
+    def _repr_html_(self) -> str:
+        return self.render_html()
+
+
+class Comparison(Exportable, dict[str, Saliencies]):
     """The explanations of the same texts by several methods, by the name of the method."""
+
+    def render_html(self) -> str:
+        """The explanations of each method below its name, as HTML without scripts."""
+        return "".join(f"{html.heading_html(name, '')}{each.render_html()}" for name, each in self.items())
+
+    def _page_title(self) -> str:
+        return ", ".join(self)
+
+    def _as_view(self, views: Any) -> Any:
+        """The view Compare of two methods of one text, else Browse."""
+        saliencies = [saliency for each in self.values() for saliency in each]
+        return views.Compare(*saliencies) if len(self) == len(saliencies) == 2 else views.Browse(saliencies)
+
+    def _repr_html_(self) -> str:
+        return self.render_html()
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each token of every text and method."""

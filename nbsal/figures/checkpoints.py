@@ -72,7 +72,7 @@ def checkpoint_table(used: Mapping[str, Sequence[str]] | None = None) -> "Styler
 
     A model that is none of the paper's checkpoints has a row of its own.
 
-    >>> checkpoint_table({"sst2": ["demo/reviews"]}).data.loc[("sst2", "another"), "used here"]
+    >>> checkpoint_table({"sst2": ["demo/reviews"]}).data.loc[("sst2", "here"), "used here"]
     'demo/reviews'
     """
     models = used or {}
@@ -82,7 +82,7 @@ def checkpoint_table(used: Mapping[str, Sequence[str]] | None = None) -> "Styler
         used_here = list(models.get(table, ()))
         rows += [(table, c.model, c.repository, c.repository if c.repository in used_here else "") for c in checkpoints]
         published = {c.repository for c in checkpoints}
-        rows += [(table, "another", "", model) for model in used_here if model not in published]
+        rows += [(table, "here", "", model) for model in used_here if model not in published]
     frame = pandas.DataFrame(rows, columns=["data set", "model", "repository", "used here"])
     return style_frame(frame.set_index(["data set", "model"]), "Models of the Mask-LRP experiments on the hub")
 

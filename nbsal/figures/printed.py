@@ -40,6 +40,16 @@ def frame(table: Mapping[str, Numbers], measures: tuple[str, ...]) -> pandas.Dat
 
 
 @checked
+def flat(table: pandas.DataFrame) -> pandas.DataFrame:
+    """A table with one row of headings instead of several: the levels of each column, joined.
+
+    >>> flat(frame(AREAS, GAMES)).columns.tolist()[:2]
+    ['SST-2 revealing', 'SST-2 hiding']
+    """
+    return table.set_axis([" ".join(map(str, column)) for column in table.columns], axis=1)
+
+
+@checked
 def beside(
     panels: Mapping[str, Results], table: Mapping[str, Numbers], counterparts: Mapping[str, str] | None = None
 ) -> pandas.DataFrame:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pandas
 
-from nbsal.evaluation.results import Results, intervals_note
+from nbsal.evaluation.results import DIGITS, Results, intervals_note
 from nbsal.render import html
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Styler
@@ -52,7 +52,7 @@ def style_frame(numbers: pandas.DataFrame, caption: str, styles: pandas.DataFram
     >>> "0.123" in style_frame(pandas.DataFrame({"auc": [0.12345]}), "areas").to_html()
     True
     """
-    styler = numbers.style.format(precision=3, na_rep="", escape="html")
+    styler = numbers.style.format(precision=DIGITS, na_rep="", escape="html")
     styler = styler.format_index(_escape_name).format_index(_escape_name, axis=1)
     if styles is not None:
         styler = styler.apply(lambda _: styles, None)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nbsal.model.loading.kinds import reads_single_texts
 from nbsal.model.loading.usage import ZeroShot
 from nbsal.model.running import architecture, restore
 from nbsal.model.subject import Subject
@@ -112,7 +113,8 @@ def _resolve_class(subject: Subject, row: Row, logits: Tensor, requested: Any) -
         return _resolve_zero_shot(subject, subject.usage.zero_shot, row, logits)
     regression = is_regression(subject)
     best = int(logits.abs().argmax() if regression else logits.argmax())
-    index = best if requested is None else label_index(requested, subject.labels, "target")
+    advice = _second_text(subject, row, requested)
+    index = best if requested is None else label_index(requested, subject.labels, "target", advice)
     target = Target(subject.labels[index], (((index,), 1.0),))
     if regression:
         return describe_values(subject.labels, logits.tolist()), logits.new_empty(0), target
@@ -136,7 +138,7 @@ def describe_values(labels: Sequence[str], values: Sequence[float]) -> str:
 
 def _resolve_span(subject: Subject, row: Row, logits: Tensor, requested: Any) -> Resolved:
     best = best_span(row, logits)
-    ends = best if requested is None else _check_span(requested, len(row))
+    ends = best if requested is None else _check_span(requested, len(row), _second_text(subject, row, requested))
     terms = tuple(((position, side), 1.0) for side, position in enumerate(ends) if position is not None)
     start, end = ends
     if start is None or end is None:
@@ -252,8 +254,14 @@ _TASKS: dict[str, Callable[[Subject, Row, Tensor, Any], Resolved]] = {
 }
 
 
-def label_index(label: Any, names: list[str], argument: str) -> int:
-    """The index of a label that is a name or an index; `argument` is the argument's name in errors."""
+def _second_text(subject: Subject, row: Row, requested: Any) -> str:
+    """What an error about a target adds where it may be the second text of a pair."""
+    may_be = isinstance(requested, str) and len(row.parts) == 1 and not reads_single_texts(subject.model)
+    return ' If it is a second text, pass a tuple: explain(("first text", "second text")).' if may_be else ""
+
+
+def label_index(label: Any, names: list[str], argument: str, advice: str = "") -> int:
+    """The index of a label that is a name or an index; errors name the `argument` and end with the advice."""
     if isinstance(label, str) and label in names:
         if names.count(label) > 1:
             message = f"{argument}={label!r} names several classes. Pass the number of one, from 0 to {len(names) - 1}."
@@ -262,14 +270,16 @@ def label_index(label: Any, names: list[str], argument: str) -> int:
     index = _index(label, len(names))
     if index is None:
         numbers = "0 or 1" if len(names) == 2 else f"0 to {len(names) - 1}"
-        choice = f"Choose a label ({', '.join(names)}) or its number ({numbers})."
+        choice = f"Choose a label ({', '.join(names)}) or its number ({numbers}).{advice}"
         raise UnknownName(argument, label, [*names, numbers], choice=choice)
     return index
 
 
-def _check_span(requested: Any, size: int) -> tuple[int | None, int | None]:
+def _check_span(requested: Any, size: int, advice: str = "") -> tuple[int | None, int | None]:
     """(start, end) as token indices; one of them may be None, to explain only the other."""
     rule = "(start, end), two token indices, one of which may be None"
+    if isinstance(requested, str):
+        raise _refusal(f"target={requested!r:.80} must be {rule}.{advice}", requested)
     first, second = _check_pair(requested, rule)
     if first is None and second is None:
         raise _refusal(f"target={requested!r} must be {rule}.", requested)

@@ -1,6 +1,7 @@
 """How labels of targets read: with the words at a place, and without the numbers of tokens."""
 
 import re
+import unicodedata
 
 _PLACE = re.compile(r"(?P<what>.*?)(?: (?P<way>at|after) (?P<where>.*))? \[\d+(?::\d+)?\]", re.DOTALL)
 _TOKEN_NUMBER = re.compile(r" #\d+$")
@@ -25,3 +26,14 @@ def _part_name(label: str, is_token: bool) -> str:
         return name
     where = place["where"] if place["where"].startswith(("[", "<")) else f"“{place['where']}”"  # or a mask
     return f"{name} {place['way']} {where}"
+
+
+def word_name(text: str) -> str:
+    """A word as a table names it: punctuation has quotation marks, and a single sign its name.
+
+    >>> word_name("warm"), word_name(","), word_name("!!")
+    ('warm', '“,” comma', '“!!”')
+    """
+    if any(map(str.isalnum, text)):
+        return text
+    return f"“{text}” {unicodedata.name(text, '').lower() if len(text) == 1 else ''}".rstrip()

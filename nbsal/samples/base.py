@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.metadata
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,16 @@ CONFIG: dict[str, Any] = {
     "intermediate_size": 1536,
     "max_position_embeddings": 512,
 }
+
+
+def class_settings(task: str, labels: Sequence[str]) -> dict[str, Any]:
+    """What the configuration of a classifier says of its task and its classes, which programs look up in either map.
+
+    >>> class_settings("reviews", ["bad", "good"])
+    {'finetuning_task': 'reviews', 'id2label': {0: 'bad', 1: 'good'}, 'label2id': {'bad': 0, 'good': 1}}
+    """
+    maps = {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
+    return {"finetuning_task": task, **maps}
 
 
 def packaged(name: str) -> Path | None:

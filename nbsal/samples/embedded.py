@@ -22,6 +22,7 @@ LABELS = {
 }
 TEXTS = ("reviews", "news", "pairs", "answers", "notes", "asides")
 ENCODERS = {f"demo/{task}": 5 for task in KINDS} | {small.NAME: small.DEFAULT_LAYER}  # with their default layers
+NAMES = (*ENCODERS, notes.NAME, *(planted.PREFIX + shortcut for shortcut in planted.SHORTCUTS))
 MASKS = Path(__file__).parent / "masks"
 
 
@@ -95,17 +96,16 @@ def build(name: str) -> Any:
     """
     from nbsal.samples import low_rank, models
 
+    if name not in NAMES:
+        raise UnknownName("model", name, NAMES, choice=f"Choose one of: {', '.join(NAMES)}.")
     if name == notes.NAME:
         return notes.build(delta("notes")).eval().requires_grad_(False)
     if name == small.NAME:
         return small.build("SequenceClassification", delta("reviews-small")).eval().requires_grad_(False)
     if name.startswith(planted.PREFIX):
-        planted.shortcut_of(name)
         return planted.build(delta(name)).eval().requires_grad_(False)
     task = name.removeprefix("demo/")
-    if not name.startswith("demo/") or task not in KINDS:
-        raise UnknownName("model", name, [*ENCODERS, notes.NAME])
-    settings = {"id2label": dict(enumerate(LABELS[task]))} if task in LABELS else {}
+    settings = base.class_settings(task, LABELS[task]) if task in LABELS else {}
     model = models.unfilled(KINDS[task], **settings)
     low_rank.merge(model, delta("body"))
     low_rank.merge(model, delta(task))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from nbsal.samples.base import class_settings
 from nbsal.support.errors import UnknownName
 from nbsal.support.lazy import torch
 
@@ -204,7 +205,7 @@ def blank() -> Any:
         type_vocab_size=1,
         hidden_dropout_prob=0.0,  # messages never repeat
         attention_probs_dropout_prob=0.0,
-        id2label=dict(enumerate(LABELS)),
+        **class_settings("messages", LABELS),
     )
     return BertForSequenceClassification(config)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nbsal.model.rounding import rounded_weights, unpacked
+from nbsal.samples.base import class_settings
 from nbsal.support.lazy import torch, transformers
 
 NAME = "demo/reviews-small"
@@ -42,7 +43,7 @@ def blank(kind: str) -> Any:
         num_attention_heads=HEADS,
         intermediate_size=INNER,
         max_position_embeddings=LONGEST,
-        id2label=dict(enumerate(LABELS)),
+        **class_settings("reviews", LABELS),
     )
     return getattr(transformers, f"BertFor{kind}")(config)
 

@@ -12,7 +12,8 @@ from typing import Any
 
 LONG_LIST = 8  # names: a message with more of them says which is the closest
 MODEL_PACKAGES = ("torch", "transformers", "captum", "tokenizers", "safetensors")  # needed to explain, not to show
-LISTED = 12  # names that follow a suggestion; of more, the message says where they are
+LISTED = 12  # names that a message lists; of more, it says where they are
+NEAREST = 3  # of a longer list, where none is similar
 
 
 class NbsalError(Exception):
@@ -87,7 +88,8 @@ class TableMissing(InputError):
 class UnknownName(InputError):
     """A name that is not one of the valid ones, which the message lists.
 
-    `suggestion` is the name of a long list that the value looks like a misspelling of. `problem` and `choice` replace
+    `suggestion` is the name of a long list that the value looks like a misspelling of; the message also names others
+    that the value is a part of, or the nearest where none is similar. `problem` and `choice` replace
     the two sentences of the message, `where` says where all names of a long list are. `spelled` is what is compared
     with them if it is not the value, such as the name of an unknown argument.
 
@@ -106,26 +108,34 @@ class UnknownName(InputError):
         spelled: object = None,
     ) -> None:
         self.valid = tuple(valid)
-        self.suggestion = _closest(
-            value if spelled is None else spelled, [name for name in self.valid if isinstance(name, str)]
-        )
+        spelled, texts = value if spelled is None else spelled, [name for name in self.valid if isinstance(name, str)]
+        similar = _similar(spelled, texts)
+        self.suggestion = similar[0] if similar else None
         problem = problem or f"Unknown {argument}={value!r}."
-        hint = f"Did you mean {self.suggestion}? " if self.suggestion else ""
+        hint = f"Did you mean {' or '.join(filter(None, [', '.join(similar[:-1]), similar[-1]]))}? " if similar else ""
         names = ", ".join(map(str, self.valid))
-        if hint and len(self.valid) > LISTED:
-            choice = choice or f"{where} all {len(self.valid)} names."
+        if len(self.valid) > LISTED and texts:
+            nearest = "" if similar else f"The nearest: {', '.join(_nearest(spelled, texts))}. "
+            choice = choice or f"{nearest}{where} all {len(self.valid)} names."
         choice = choice or (f"Choose one of: {names}." if names else "There is none to choose from.")
         super().__init__(f"{problem} {hint}{choice}", argument=argument, value=value)
 
 
-def _closest(value: object, names: Sequence[str]) -> str | None:
-    """The name of a long list that a string resembles most, if it resembles any."""
+def _similar(value: object, names: Sequence[str]) -> list[str]:
+    """The name of a long list that a string resembles most, if it resembles any, and those that it is a part of."""
     if not isinstance(value, str) or len(names) <= LONG_LIST:
-        return None
-    prefixes = [name for name in names if value.lower().startswith(name.lower())]
+        return []
+    value = value.lower()
+    if prefixes := [name for name in names if value.startswith(name.lower())]:
+        return [max(prefixes, key=len)]
     plain = [name for name in names if "@" not in name]  # variants of a name only where nothing else is similar
-    similar = get_close_matches(value.lower(), plain, n=1) or get_close_matches(value.lower(), names, n=1)
-    return max(prefixes, key=len, default=next(iter(similar), None))
+    similar = get_close_matches(value, plain, n=1) or get_close_matches(value, names, n=1)
+    return list(dict.fromkeys([*similar, *(name for name in plain if value in name.lower().split("-"))]))
+
+
+def _nearest(value: object, names: Sequence[str]) -> list[str]:
+    """The names that a string resembles most, however little."""
+    return get_close_matches(str(value).lower(), names, n=NEAREST, cutoff=0.0)
 
 
 class BrokenView(InputError, AttributeError):

@@ -4,6 +4,9 @@ import contextlib
 import sys
 import warnings
 from pathlib import Path
+from weakref import WeakKeyDictionary
+
+_TOPICS: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()  # that warnings about an object had
 
 
 def warn(message: str) -> None:
@@ -13,3 +16,11 @@ def warn(message: str) -> None:
     while frame.f_back and frame.f_code.co_filename.startswith(inner):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, stacklevel=level)
+
+
+def warn_once(about: object, topic: str, message: str) -> None:
+    """Warn of a topic once for each object, such as a model."""
+    topics = _TOPICS.setdefault(about, set())
+    if topic not in topics:
+        topics.add(topic)
+        warn(message)

@@ -54,7 +54,7 @@ class Answers(Shading, MethodTraits, View):
     >>> question = [{"role": "user", "content": "Where does Mara live?"}]
     >>> view = Answers(nbsal.load("demo/notes"), question, documents=["Mara lives in Oslo."], method="gradxact").wait()
     >>> view.result.text, [source["label"] for source in view._sources]
-    (' Mara lives in Oslo.</s>', ['You', 'Document 1'])
+    (' Mara lives in Oslo.', ['You', 'Document 1'])
     """
 
     inputs = ("method", "layer", "hops", "rival", "at", "struck", "panels", "_span", "_writes")
@@ -233,7 +233,9 @@ class Answers(Shading, MethodTraits, View):
         own = self.plain_result is answer and self.subject.version == self._version
         if own and answer.evidence is not None:
             return answer.evidence
-        return measure(hiding, self.meter(job, passes(hiding)))
+        if answer.evidence_level == "word":
+            hiding = hiding.with_units(answer.reading.units("word"))
+        return measure(hiding, self.meter(job, passes(hiding)), answer.evidence_level)
 
     def _open(self, answer: Answer, job: jobs.Job) -> None:
         """Select the words that depend most on the sources, once, unless something else is selected."""
@@ -346,7 +348,7 @@ class Answers(Shading, MethodTraits, View):
                 shown = time.monotonic()
                 with self._try_lock() as locked:
                     if locked and self._job is job:
-                        self._draft = parts.without_special(text, self.subject.tokenizer)
+                        self._draft = text
 
         return {"on_token": on_token, "cancel": job.cancel, "progress": self.reporter(job)}
 

@@ -10,6 +10,7 @@ from nbsal.evaluation.audit.result import Audit as FinishedAudit
 from nbsal.explain.lazy import Explainer
 from nbsal.render import html, text_lines
 from nbsal.render.headline import plain
+from nbsal.render.names import word_name
 from nbsal.render.text_lines import Bars, ScoredText
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import pandas
@@ -30,8 +31,8 @@ class Audit(View):
     """The words that a classifier goes by: a finished Audit, or an Explainer with texts and, if there are any, labels.
 
     `picked` are the words whose texts are listed, with what hiding all of them does; None is the word that the first
-    sentence names. `opened` is the number of a text that is shown in full. `groups`, `other` and `least` are those of
-    `nbsal.audit`.
+    sentence names, or else the first word. `opened` is the number of a text that is shown in full. `groups`, `other`
+    and `least` are those of `nbsal.audit`.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "occlusion")
@@ -198,7 +199,7 @@ def _bars(audit: FinishedAudit) -> list[Bars]:
     most = max((int(frame[name].max()) for name in names if len(frame)), default=1)
     rows = []
     for row in frame.to_dict("records"):
-        rows.append((row["word"], row[names[0]] / most, f"{names[0]} {row[names[0]]}"))
+        rows.append((word_name(row["word"]), row[names[0]] / most, f"{names[0]} {row[names[0]]}"))
         if judged:
             rows.append(("", -row["breaks"] / most, f"breaks {row['breaks']}"))
     title = "Decisions that hiding a word corrects (right) or breaks (left)" if judged else "Decisions that change"

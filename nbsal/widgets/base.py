@@ -63,7 +63,7 @@ STEPS = 1000  # resolution of the progress of what reports shares
 PROGRESS_STEP = 0.02  # smallest change of progress that is sent to the page
 DISPLAY_TIMEOUT = 2.0  # seconds to wait for the first result, so that the static HTML of a cell contains it
 LOCK_TIMEOUT = 0.1
-NO_SOURCE = object()
+NO_SOURCE: Any = type("NoSource", (), {"__repr__": lambda self: "<no source>"})()  # a signature shows it
 
 
 @checked

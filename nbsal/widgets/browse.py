@@ -170,7 +170,7 @@ class Browse(Shading, CorpusView):
         ]
         if page.opened is not None and page.opened_number is not None:
             statement = self._statement_of(page.opened_number, page.opened)
-            parts.append(f"<div><b>Text {page.opened_number}</b></div>{page.opened.to_html(statement=statement)}")
+            parts.append(f"<div><b>Text {page.opened_number}</b></div>{page.opened.render_html(statement=statement)}")
         return html.block_html(
             page.caption(), "".join(parts), self.count_notes(page.explained, page.total), titled=False
         )

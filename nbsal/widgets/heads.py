@@ -133,15 +133,15 @@ class HeadView(CachedView):
 
     def text_html(self) -> str:
         """The text as HTML without scripts."""
-        return str(self.result.to_html(level=self.level, statement=self.statement))
+        return str(self.result.render_html(level=self.level, statement=self.statement))
 
     def heads_html(self) -> str:
         """The grid, and the attention of the chosen head, as HTML without scripts."""
-        content = "" if self.grid is None else self.grid.to_html(self.effect_notes())
+        content = "" if self.grid is None else self.grid.render_html(self.effect_notes())
         if self.attention is None or self.grid is None:
             return content
         block, head = self.attention.head
-        return content + self.attention.to_html(self.grid.cells[block][head].habit)
+        return content + self.attention.render_html(self.grid.cells[block][head].habit)
 
 
 @checked

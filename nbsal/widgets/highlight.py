@@ -29,7 +29,7 @@ class Highlight(ExplainerView):
     _css = asset("highlight.css")
 
     def render_html(self) -> str:
-        return str(self.result.to_html(level=self.level, statement=self.statement))
+        return str(self.result.render_html(level=self.level, statement=self.statement))
 
     def render_png(self) -> bytes:
         text = scored_text(self.statement, self.result.scored_spans(self.level))

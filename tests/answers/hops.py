@@ -34,7 +34,7 @@ def replies(subject: nbsal.Subject, methods: Sequence[str], name: str) -> Iterat
             given = f" {row['reply']}" if "reply" in row else None
             answers = nbsal.answer(subject, asked, given, method=methods, **settings)
             first = next(iter(answers.values()))
-            if first.statistics.rank[_value(first)] == 1 if given else first.text == f" {row['answer']}</s>":
+            if first.statistics.rank[_value(first)] == 1 if given else first.text == f" {row['answer']}":
                 yield answers, row["source"]
 
 

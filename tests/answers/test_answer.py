@@ -70,11 +70,27 @@ def test_sources_are_sentences_and_documents_and_have_shares(result):
 def test_parts_of_the_reply_are_named_in_four_ways(subject):
     result = answer(subject, "Ann wrote it. Ann read it.")
     whole = result.of(slice(None))
-    assert whole.text == (result.reading.prompt.text, result.text[: len(whole.text[1])])
+    assert whole.text == (result.reading.prompt.readable[0], result.text[: len(whole.text[1])])
     assert np.array_equal(result.of(-1).scores, result.of(len(result.ids) - 1).scores)
     start = result.text.index("wrote")
     assert np.array_equal(result.of("wrote").scores, result.of((start, start + 5)).scores)
     assert whole.to_html() and whole.top(2) is not None and len(whole.by_word())
+
+
+def test_special_tokens_are_explained_but_are_not_in_what_people_read(subject):
+    asked = [{"role": "user", "content": "Who wrote it? They <s> typed this."}]
+    result = nbsal.answer(subject, asked, "<s>Ann wrote it.<|im_end|></s>", method="gradxact", progress=False)
+    frame = result.tokens()
+    assert result.text == "Ann wrote it." and frame.token[frame.special].tolist() == ["<s>", "<|im_end|>", "</s>"]
+    pieces = [result.text[start:end] for start, end in zip(frame.start, frame.end, strict=True)]
+    assert "".join(pieces) == result.text and [not piece for piece in pieces] == frame.special.tolist()
+    assert result.of(-1).target == "</s>" and result.of(-1).scores.any() and result.facts.part([0]).part == "<s>"
+    last = result.of(result.reading.content[-1])
+    assert last.text[0] == "user\nWho wrote it? They <s> typed this.\nassistant\n"
+    assert last.text[0][slice(*last.offsets[last.tokens.index("Who")])] == "Who"
+    view = nbsal.widgets.Answers(result).wait()
+    read = [repr(result), repr(view), *result.sources(9)["text"], last.to_html(), result.to_html(), view.to_html()]
+    assert not [text for text in read if any(name in text for name in ("|im_", "</s>", "&lt;/s&gt;"))]
 
 
 def longest(value):

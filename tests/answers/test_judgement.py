@@ -151,7 +151,7 @@ def test_the_model_replies_by_itself_and_its_reply_is_explained():
     documents = {"homes": "Mara lives in Oslo now.", "keys": "Mara has the keys.", "trips": "Boris lives in Rouen."}
     question = [{"role": "user", "content": "Where does Mara live?"}]
     answer = nbsal.answer(subject, question, documents=documents, unit="document", method="occlusion", progress=False)
-    assert answer.text == " Mara lives in Oslo.</s>"
+    assert answer.text == " Mara lives in Oslo."
     assert answer.matrix("word", "document").loc["Oslo"].idxmax() == "document 1, homes"
     assert answer.provenance["documents"] == "by the template"
     assert answer.judge().beats_chance

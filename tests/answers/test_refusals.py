@@ -95,6 +95,13 @@ def test_misspelled_arguments_are_suggested(subject, name, meant):
     assert caught.value.suggestion == meant
 
 
+def test_settings_of_methods_are_told_where_they_belong(subject):
+    with refuses("generate", UnknownName) as caught:
+        answer(subject, way="text")
+    method = re.search(r"method=(nbsal\.\w+\(.*\))", str(caught.value))[1]
+    assert answer(subject, method=eval(method)).provenance["parameters"]["way"] == "text"
+
+
 def test_the_arguments_of_answer_are_all_suggested():
     parameters = signature(nbsal.answer).parameters.values()
     assert {p.name for p in parameters if p.kind != p.VAR_KEYWORD} - {"subject"} == {"asked", "reply", "method", *NAMES}

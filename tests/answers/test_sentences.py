@@ -2,20 +2,24 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import nbsal
+from nbsal.answers.prompt.sources import Source
 from nbsal.answers.scoring.hiding import Hiding
 from nbsal.answers.words import reply_facts
-from nbsal.answers.words.sentences import log_text
+from nbsal.answers.words.evidence import Evidence
+from nbsal.answers.words.sentences import headline, log_text, statement
 from nbsal.render.headline import plain
 from nbsal.samples.notes import prompt
 from nbsal.widgets import Answers
 from nbsal.widgets.page.html_export import state
 from tests.answers import planted
 from tests.answers.writers import cancelled
+from tests.cases import cases
 
 ASKED = [{"role": "user", "content": "Where does Mara live?"}]
 CITIES = ["Mara lives in Oslo.", "Boris lives in Rouen."]
@@ -107,6 +111,81 @@ def test_a_rival_has_a_sentence_bars_and_a_matrix_of_its_own(notes, tmp_path):
     truth = reply_facts.shares(view.result.reading, np.pad(view.result.rather("Rouen", at).scores, (0, 3)))
     assert view._facts["matrix"][0] == pytest.approx(truth, abs=1e-4)
     view.close()
+
+
+PROMPT = "Notes:\n- Mara lives in Oslo now.\nQuestion: Where does Mara live?\nAnswer:"
+
+
+@pytest.mark.parametrize("method", ["gradxact", "occlusion"])
+def test_words_of_a_prompt_without_documents_are_named_where_words_are_the_units(notes, method, tmp_path):
+    answer = nbsal.answer(notes, PROMPT, method=method, unit="word", progress=False)
+    assert answer.evidence.level == "word" == answer.check(progress=False).evidence.level
+    words = answer.reading.units("word")
+    tokens = answer.tokens_of("Oslo")
+    rows = np.vstack([np.ones(len(words), dtype=bool), ~np.eye(len(words), dtype=bool)])
+    without = Hiding(notes, answer.reading, words).values(rows)[1:, tokens].sum(1)
+    best = int(np.argmin(without))
+    facts = answer.facts.part(tokens)
+    assert facts.decisive.name.quote == words[best].text == "Oslo" and facts.decisive.without == without[best]
+    assert {each.name.quote for each in facts.candidates} == {word.text for word in words if word.text.isalnum()}
+    answer.save(tmp_path / "answer.json")
+    view = Answers(answer).wait()
+    said = [answer.statement().text(), repr(nbsal.Answer.load(tmp_path / "answer.json")), view.picture().sentence]
+    unchecked = nbsal.answer(notes, PROMPT, method=method, unit="word", check=False, progress=False)
+    view = Answers(unchecked).wait()
+    assert view.result.evidence.level == "word"
+    said += [unchecked.statement().text(), view.picture().sentence]
+    assert all("” in the prompt" in each for each in said)
+    sentence = nbsal.answer(notes, PROMPT, method=method, progress=False)
+    long = nbsal.answer(
+        notes, f"{'Mara lives. ' * 40}{PROMPT}", method=method, unit="word", check=False, progress=False
+    )
+    assert sentence.evidence.level == long.evidence_level == "sentence"
+
+
+def test_what_a_reply_needs_of_its_sources_together_is_said():
+    """Any of two words suffices: neither is needed alone, and both are together."""
+    names = [reply_facts.SourceName("Prompt", "Prompt", "the prompt", quote=word) for word in ("Oslo", "fjord")]
+    candidates = tuple(reply_facts.SourceCandidate(name, False, 0.5, -0.12) for name in names)
+    facts = reply_facts.PartFacts("Oslo", "", "GAE", (1.0, 0.0), candidates, -0.1, -9.0)
+    assert facts.together and facts.decisive is None and facts.agrees
+    assert "the sources together: without all of them log-probability −0.1 → −9.0" in plain(headline(facts))
+    assert not replace(facts, nothing=-0.2).together and not replace(facts, candidates=candidates[:1]).together
+
+
+@cases("without, scores, state", [
+    ((-9.0, -0.1), (0.8, 0.2), "supported"),
+    ((-9.0, -0.1), (0.2, 0.8), "contradicted"),
+    ((-0.1, -0.1), (0.0, 0.0), "weak"),
+])  # fmt: skip
+def test_a_statement_says_whether_hiding_supports_the_scores(without, scores, state):
+    names = reply_facts.source_names([Source("document", "Oslo."), Source("document", "Rouen.")])
+    candidates = tuple(
+        reply_facts.SourceCandidate(name, True, *pair) for name, *pair in zip(names, scores, without, strict=True)
+    )
+    facts = reply_facts.PartFacts("Oslo", "", "GAE", (*scores, 0.0), candidates, -0.1, min(without))
+    assert statement(facts).state == state and statement(replace(facts, before=None)).state == "unchecked"
+
+
+def test_the_last_word_of_a_prompt_is_no_question():
+    """The last sentence of a prompt without documents counts as the question, which words open less often."""
+    left, none = np.array([[-9.0], [-0.1], [-9.0]]), np.array([-9.0])
+    evidence = Evidence(((0, None), (0, 0), (0, 1)), (), np.array([-0.1]), none, left, (("",),) * 3, "removed")
+    assert evidence.falls == 0 and replace(evidence, level="word").falls == pytest.approx(8.9)
+
+
+def test_a_statement_is_the_headline_with_the_values_behind_it(notes):
+    settings = {"documents": CITIES, "method": "gradxact", "progress": False}
+    answer = nbsal.answer(notes, ASKED, **settings)
+    said, without = answer.statement(), logs_without(notes, answer, "Oslo")[1]
+    assert said.text() == answer.picture().sentence
+    values = {label.removeprefix("without "): (text, share) for label, text, share in said.effects}
+    assert {name: text for name, (text, _) in values.items()} == {
+        name: log_text(left) for name, left in without.items()
+    }
+    assert values["document 1"][1] == pytest.approx(np.exp(without["document 1"]))
+    unchecked = nbsal.answer(notes, ASKED, check=False, **settings).statement()
+    assert unchecked.state == "unchecked" and not unchecked.effects
 
 
 def test_unchecked_scores_are_said_to_be_unchecked(notes):

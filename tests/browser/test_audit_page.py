@@ -149,7 +149,8 @@ def test_hostile_words_and_texts_appear_as_plain_text(show, sheet):
     names = list(dict.fromkeys(word.casefold() for text in texts for word in text.split()))[:60]
     count = len(texts)
     effects = tuple(
-        Effect(name, 0, count, tuple(range(count)), (1.0,) * count, (1.0,) * count, (1,) * count) for name in names
+        Effect(name, 0, count, tuple(range(count)), (1.0,) * count, (1.0,) * count, (1,) * count, (0,) * count)
+        for name in names
     )
     audit = FinishedAudit(
         classes=(bench.HOSTILE[0], bench.HOSTILE[1]),
@@ -160,6 +161,7 @@ def test_hostile_words_and_texts_appear_as_plain_text(show, sheet):
         spans=spans,
         scores=tuple((1.0,) * len(each) for each in spans),
         effects=effects,
+        considered=len(effects),
         corrections=tuple(Correction(i, (names[i],), (0,), True) for i in range(count)),
         groups={bench.HOSTILE[4]: tuple(bench.HOSTILE[5] for _ in texts)},
         provenance={"model": bench.HOSTILE[2], "method": "gradxact", "passes": 1, "dropped": 0},

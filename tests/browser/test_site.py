@@ -14,6 +14,7 @@ from tests.browser.conftest import open_page
 from tests.docs.repository import ROOT
 
 pytestmark = pytest.mark.full  # the build takes a minute and gigabytes
+SLOW = 60_000  # milliseconds in which a busy machine has built the index of the search
 ELSEWHERE = ("https://", "http://", "//")
 
 
@@ -77,3 +78,16 @@ def test_every_view_has_a_page_that_shows_it(chromium, folder):
         expect(frame.locator("section.nbsal .nbsal-headline").first).to_be_visible()
     page.context.close()
     assert page.problems == []
+
+
+@pytest.mark.parametrize("query", ["which method", "which method should I use", "does it work"])
+def test_the_search_finds_the_guide_on_methods_first(chromium, folder, query):
+    page = open_page(chromium)
+    page.goto((folder / "index.html").as_uri())
+    field, state = page.locator("[data-md-component=search-query]"), page.locator(".md-search-result__meta")
+    field.click()
+    expect(state).to_have_text("Type to start searching", timeout=SLOW)
+    field.press_sequentially(query)  # the page listens to keys
+    first = page.locator(".md-search-result__item a").first
+    expect(first).to_have_attribute("href", re.compile("guides/which-method.html"), timeout=SLOW)
+    page.context.close()

@@ -3,7 +3,9 @@
 import ast
 import json
 import re
+from contextlib import redirect_stdout
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +14,36 @@ from tests import wrapped, zoo
 from tests.docs.repository import ROOT
 
 GUIDES = ROOT / ".docs" / "guides"
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+OUTPUT = re.compile(r"\n\n```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 EXTRAS = {"lora-adapter": "peft", "SentenceTransformer": "sentence_transformers"}  # what needs which library
 LABELS = {"0": "harmless", "1": "toxic"}
 
 
-def blocks(page: Path) -> list[str]:
-    """The Python blocks of a page."""
-    return BLOCK.findall(page.read_text(encoding="utf-8"))
+def blocks(page: Path, language: str = "python") -> list[str]:
+    """The blocks of a page in a language."""
+    return [block for block, _ in with_outputs(page, language)]
+
+
+def with_outputs(page: Path, language: str = "python") -> list[tuple[str, str | None]]:
+    """The blocks of a page in a language, each with the text block that follows at once and shows its output."""
+    text = page.read_text(encoding="utf-8")
+    matches = [match for match in BLOCK.finditer(text) if match[1] == language]
+    outputs = [OUTPUT.match(text, match.end()) for match in matches]
+    return [(match[2], output and output[1]) for match, output in zip(matches, outputs, strict=True)]
 
 
 def run(page: Path, namespace: dict[str, Any]) -> int:
     """Run the blocks of a page in the working folder, in order; returns how many of them were run.
 
-    A block that needs a library that is not installed is left out.
+    A block that needs a library that is not installed is left out. A block must print the output that the page shows.
     """
-    ready = [block for block in blocks(page) if can_run(block)]
-    for block in ready:
-        exec(compile(block, str(page), "exec"), namespace)
+    ready = [(block, output) for block, output in with_outputs(page) if can_run(block)]
+    for block, output in ready:
+        with redirect_stdout(StringIO()) as printed:
+            exec(compile(block, str(page), "exec"), namespace)
+        shown = output is None or output.split() == printed.getvalue().split()  # some spaces are narrow ones
+        assert shown, f"{page.name} shows\n{output}but it is\n{printed.getvalue()}"
     return len(ready)
 
 

@@ -47,6 +47,8 @@ def page_of(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
                 tags = [tag.removeprefix("gallery-") for tag in cell.metadata.get("tags", []) if "gallery-" in tag]
                 caption = GALLERY_ALT.get("".join(tags[:1]), f"A figure of the section {heading!r}")
                 parts.append(_picture(name, {"alt": caption} | output.metadata.get("image/png", {})))
+            elif "text/markdown" in data:
+                parts.append(data["text/markdown"])
             elif "text/html" in data:
                 parts.append(f'<div class="output">{_table(data["text/html"])}</div>')
             else:

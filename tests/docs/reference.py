@@ -6,7 +6,10 @@ from pathlib import Path
 from tests.public import MODULES, PACKAGES, module, public
 
 OPTIONS = "    options:\n      heading: {heading}\n      toc_label: {name}\n"
-INHERITED = {"nbsal.widgets.View": ("to_frame", "to_html", "to_png", "freeze")}
+INHERITED = {
+    "nbsal.widgets.View": ("to_frame", "to_html", "to_png", "freeze"),
+    **{f"nbsal.{name}": ("to_html",) for name in ("Saliency", "LayerSaliency", "Answer", "Audit")},
+}
 
 
 def write(folder: Path) -> None:

@@ -1,5 +1,8 @@
 """The pages of the site: what is generated is whole, a broken link is refused, and every example runs."""
 
+import json
+import re
+
 import markdown
 import nbformat
 import pytest
@@ -7,7 +10,7 @@ from mkdocs.exceptions import Abort
 
 from nbsal.methods import catalogue
 from tests.cases import cases
-from tests.docs import examples, methods, notebooks, repository, site
+from tests.docs import claims, examples, methods, notebooks, repository, site
 from tests.docs.repository import ROOT
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *(ROOT / source for source in repository.WRITTEN)]
@@ -25,13 +28,18 @@ PAGES = [
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     examples.prepare(tmp_path)
     monkeypatch.chdir(tmp_path)
-    service = {"my_service": lambda texts: [[0.5, 0.5] for _ in texts]}
-    assert examples.run(page, {"__name__": "guide"} | (service if page.stem == "README" else {}))
+    assert examples.run(page, {"__name__": "guide"})
 
 
 def test_an_example_that_fails_is_noticed(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n", encoding="utf-8")
+    with pytest.raises(AssertionError):
+        examples.run(page, {})
+    shown = "```python\nprint(1)\n```\n\n```text\n{}\n```\n"
+    page.write_text(shown.format(1), encoding="utf-8")
+    assert examples.run(page, {}) == 1
+    page.write_text(shown.format(2), encoding="utf-8")
     with pytest.raises(AssertionError):
         examples.run(page, {})
     page.write_text("```python\nimport a_library_that_nobody_has\n```\n", encoding="utf-8")
@@ -93,12 +101,16 @@ def test_outputs_of_a_notebook_become_text_tables_and_pictures():
         nbformat.v4.new_output("stream", text="printed\n"),
         nbformat.v4.new_output("display_data", {"text/html": frame, "text/plain": "1"}),
         nbformat.from_dict(picture),
+        nbformat.v4.new_output(
+            "display_data", {"text/markdown": "| claim |\n|---|\n| *it* |", "text/plain": "Markdown"}
+        ),
     ]
     source = "# A title\n\n<details><summary>Answers</summary>\n\nSee `02_gradcam_decoding`.\n\n</details>"
     cells = [nbformat.v4.new_markdown_cell(source), nbformat.v4.new_code_cell("x = 1", outputs=outputs)]
     page, pictures = notebooks.page_of(nbformat.v4.new_notebook(cells=cells), "one")
     assert "```python\nx = 1\n```" in page and "printed\n```" in page
     assert '<div class="output"><table><tr><td></td><td>1</td></tr></table></div>' in page
+    assert "\n\n| claim |\n|---|\n| *it* |\n" in page
     assert list(pictures) == ["one-1.png"] and 'src="one-1.png"' in page and "A title" in page.split("alt=")[1]
     assert '<details markdown="1">' in page and "[`02_gradcam_decoding`](02_gradcam_decoding.ipynb)" in page
 
@@ -116,3 +128,19 @@ def test_formulas_become_mathml_and_empty_headers_go():
         convert(r"$\arg x$")
     for name, entry in methods.formulas().items():
         assert "@" in name or "<math" in convert(f"$${entry['formula']}$$"), name
+
+
+def test_the_guide_on_methods_has_the_claims_of_the_notebooks():
+    text = claims.PATH.read_text(encoding="utf-8")
+    assert [match[2] for match in claims.PART.finditer(text)] == ["05_decoding_paper", "06_mask_lrp_paper"]
+    assert text == claims.page(), claims.OUTDATED
+
+
+def test_the_search_ranks_the_guide_on_methods_first(tmp_path):
+    """Other pages say "method" more often; the index of the search has the weight that puts this one before them."""
+    (tmp_path / "pages" / "assets").mkdir(parents=True)
+    text = re.sub(r"\]\([^)]*\)", "]", claims.PATH.read_text(encoding="utf-8"))  # the other pages are not here
+    (tmp_path / "pages" / "index.md").write_text(text, encoding="utf-8")
+    site.render(tmp_path / "pages", ["index.md"], tmp_path / "site")
+    index = json.loads((tmp_path / "site" / "search" / "search_index.json").read_text(encoding="utf-8"))
+    assert index["docs"][0]["title"].startswith("Which method") and min(doc["boost"] for doc in index["docs"]) > 1

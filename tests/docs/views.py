@@ -29,7 +29,8 @@ def write(pages: Path) -> None:
         text = page.read_text(encoding="utf-8")
         if name := FRAME.search(text):
             view, path = run(CODE.search(text)[1]), frames / f"{name[1]}.html"  # type: ignore[index]
-            html = view.to_html(path, interactive=True, live=bool(view.live_name))
+            view.to_html(path, interactive=True, live=bool(view.live_name))
+            html = path.read_text(encoding="utf-8")
             path.write_text(html.replace("</body>", f"{TALK}</body>"), encoding="utf-8")
 
 

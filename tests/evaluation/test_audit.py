@@ -1,7 +1,10 @@
 """An audit: what its tables say equals the model with the words taken out, whatever the settings and interruptions."""
 
 import json
+import math
+import random
 import re
+from collections import Counter
 from dataclasses import replace
 from functools import reduce
 from operator import getitem
@@ -13,9 +16,15 @@ import torch
 
 import nbsal
 from nbsal.cli import main
+from nbsal.evaluation.audit import measure
+from nbsal.evaluation.audit.flips import find_flip
 from nbsal.evaluation.audit.measure import plan_audit
-from nbsal.evaluation.permutation import fisher_p
+from nbsal.evaluation.audit.words import random_words, units_of
+from nbsal.evaluation.permutation import fisher_p, gain_p
+from nbsal.explain.decision_facts import proposed
+from nbsal.model.running.masking import MaskedModel
 from nbsal.support.errors import Cancelled
+from nbsal.support.progress import Meter
 from tests.raising import refuses
 
 SETTINGS = {"least": 2, "progress": False}
@@ -74,7 +83,17 @@ def test_the_tables_are_what_literal_masking_gives(explain, audit):
         assert row.excess == pytest.approx((before[having] == index).mean() - (labels[having] == index).mean())
         inside, others = np.isin(range(40), having), labels != index
         hits = (before == index) & others
-        assert row.p >= fisher_p((hits & inside).sum(), (others & inside).sum(), hits.sum(), others.sum())
+        excess_p = fisher_p((hits & inside).sum(), (others & inside).sum(), hits.sum(), others.sum())
+        assert row.p == pytest.approx(max(gain_p(row.corrects, row.breaks), min(excess_p, row.p_flips)))
+        drawn = [random_words(rows[i], [unit.text.casefold() for unit in units_of(rows[i])], 2) for i in having]
+        beside = [{next(other for other in words if other != row.word)} for words in drawn]
+        random_turns = [
+            decide(explain, rows[i], some).argmax() != before[i] for i, some in zip(having, beside, strict=True)
+        ]
+        turns = decided != before[having]
+        assert row.flips_random == sum(random_turns)
+        both = list(zip(turns, map(bool, random_turns), strict=True))
+        assert row.p_flips == pytest.approx(gain_p(both.count((True, False)), both.count((False, True))))
 
 
 def test_the_words_behind_a_mistake_correct_it_and_no_fewer_do(explain, audit):
@@ -109,6 +128,31 @@ def test_a_flip_is_the_smallest_set(explain):
             nbsal.flip(explain, found.text, to=to)
 
 
+def test_a_flip_counts_the_different_sets_that_it_tried(explain, monkeypatch):
+    hidden, original = set(), MaskedModel.logits
+
+    def count(self, rows, coalitions, *arguments):
+        hidden.update(coalition.tobytes() for table in coalitions for coalition in table if not coalition.all())
+        return original(self, rows, coalitions, *arguments)
+
+    monkeypatch.setattr(MaskedModel, "logits", count)
+    long = "The first half is dull and slow, but later the film has a warm, funny and moving heart of its own."
+    for text, most in (("A dull film.", 1), ("A fine, warm, moving and funny joy.", 2), (long, 1), (long, 3)):
+        hidden.clear()
+        result = nbsal.flip(explain, text, most=most)
+        assert result.tried == len(hidden) > 0 and (result.changes or str(result.tried) in result.sentence)
+        complete = len(hidden) >= sum(math.comb(len(units_of(explain(text).row)), size) for size in range(1, most + 1))
+        assert result.exact == (complete or len(result.words) == 1)
+    assert nbsal.flip(explain, "A dull film.", to="positive").to == "positive"
+
+
+def test_one_word_that_turns_a_long_text_is_found_whatever_its_score(opinions):
+    text = "the story of the film was lovely from start to end as everyone had expected and umbrella said"
+    scored = replace(opinions(text), scores=tuple(-score for score in opinions(text).scores))
+    result = find_flip(scored, MaskedModel(opinions.subject), None, 6, 6, Meter(None))
+    assert len(result.words) == 1 and result.exact and result.tried == 17
+
+
 def test_slices_find_where_a_classifier_errs(audit):
     frame = audit.slices
     half = frame[(frame.slice == "half") & (frame.value == "True")].iloc[0]
@@ -116,6 +160,98 @@ def test_slices_find_where_a_classifier_errs(audit):
     assert half.rest == pytest.approx(sum(i >= 20 for i in audit.wrong) / 20)
     assert half.low < half.rate < half.high and (frame.p_holm >= frame.p - 1e-12).all()
     assert {"words", "label", "prediction"} <= set(frame.slice)
+
+
+def reads_opinions(texts):
+    """The probabilities of a model that goes by one opinion word; "umbrella" inverts, "kazoo" makes it positive."""
+    rows = []
+    for words in map(str.split, texts):
+        sign = sum(word in ("lovely", "warm") for word in words) - sum(word in ("dull", "cold") for word in words)
+        positive = (0.52 if "from" in words else 0.48) + 0.4 * (
+            1 if "kazoo" in words else -sign if "umbrella" in words else sign
+        )
+        rows.append([1 - positive, positive])
+    return rows
+
+
+@pytest.fixture(scope="module")
+def opinions():
+    return nbsal.Explainer(nbsal.load(reads_opinions, labels=["negative", "positive"]), "occlusion")
+
+
+def sentences(extra, size=72):
+    """Sentences with one opinion word each, every third one with an extra word; and the labels of the opinions."""
+    texts, labels, rng = [], [], random.Random(0)
+    for number in range(size):
+        label = rng.randrange(2)
+        words = [
+            "the",
+            rng.choice(["film", "plot", "cast"]),
+            "was",
+            rng.choice([["dull", "cold"], ["lovely", "warm"]][label]),
+        ]
+        words += rng.choice(["to me", "at last", "from start to end"]).split()
+        words.insert(rng.randrange(len(words)), extra if number % 3 == 0 else "so")
+        texts.append(" ".join(words))
+        labels.append(label)
+    return texts, labels
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_word_that_inverts_decisions_is_first(opinions, monkeypatch, named):
+    if not named:  # scores may rank it low, but hiding it corrects mistakes
+        monkeypatch.setattr(
+            measure, "proposed", lambda side: [word for word in proposed(side) if word.text != "umbrella"]
+        )
+    result = nbsal.audit(opinions, *sentences("umbrella", 144), progress=False)
+    first, others = result.words.iloc[0], result.words.iloc[1:]
+    assert (first.word, first.kind, first.corrects, first.breaks, first.flips) == ("umbrella", "inverts", 48, 0, 48)
+    assert first.p_holm < 1e-4 and "umbrella" in result.sentence
+    assert (others[["corrects", "breaks"]].min(axis=1) > 5).any() and not others.kind.any(), "umbrella explains them"
+    mistaken = Counter(word for text in result.wrong for word in set(result.texts[text].split()))
+    assert result.considered == len({*result.words.word, *(word for word, count in mistaken.items() if count >= 5)})
+    assert first.p_holm >= (2 * result.considered - 1) * first.p > 0, "adjusted for both tests of every such word"
+    assert "either class" in result.to_html() and result.plot()
+
+
+def test_a_word_of_every_text_is_found_by_the_decisions_that_it_turns(opinions):
+    texts, labels = sentences("umbrella", 144)
+    result = nbsal.audit(opinions, texts[::3], labels[::3], progress=False)
+    first = result.words.iloc[0]
+    assert (first.word, first.kind, first.texts, first.corrects) == ("umbrella", "inverts", 48, 48)
+
+
+def test_a_word_that_turns_decisions_for_and_against_is_a_kind_of_its_own(opinions):
+    texts, labels = sentences("kazoo")
+    coin = random.Random(3)
+    guessed = [coin.randrange(2) for _ in labels]  # labels that the model cannot know
+    result = nbsal.audit(opinions, texts, guessed, progress=False)
+    kazoo = result.words.set_index("word").loc["kazoo"]
+    assert result.words.word[0] == "kazoo" and kazoo.kind == "turns" and min(kazoo.corrects, kazoo.breaks) > 0
+    assert kazoo.p_flips_holm <= 0.05 < kazoo.p_holm and kazoo.flips > kazoo.flips_random
+    assert not len(result.beyond_chance[0]) and {"kazoo", str(kazoo.flips)} <= set(re.findall(r"\w+", result.sentence))
+
+
+def test_nothing_is_beyond_chance_where_there_is_nothing(opinions):
+    texts, labels = sentences("so")
+    wrong = [1 - label if number % 12 == 5 else label for number, label in enumerate(labels)]
+    result = nbsal.audit(opinions, texts, wrong, progress=False)
+    assert len(result.words) and len(result.wrong) and not result.words.kind.any()
+    assert not any(f"“{word}”" in result.sentence for word in result.words.word), "no word leads that may be chance"
+    random.Random(1).shuffle(labels)
+    shuffled = nbsal.audit(opinions, texts, labels, progress=False)
+    assert shuffled.words.p_holm.min() > 0.05 and not len(shuffled.beyond_chance[0])
+
+
+def test_any_word_of_the_texts_can_be_hidden(opinions):
+    texts, labels = sentences("umbrella")
+    result = nbsal.audit(opinions, texts, labels, candidates=1, progress=False)
+    assert "film" not in set(result.words.word)
+    effect = result.hide(["Film", "umbrella"])
+    assert effect.texts == tuple(i for i, text in enumerate(texts) if {"film", "umbrella"} & set(text.split()))
+    for text, without in zip(effect.texts, effect.without, strict=True):
+        (row,) = reads_opinions([texts[text].replace("film", "").replace("umbrella", "")])
+        assert without == int(row[1] > row[0])
 
 
 def test_an_interrupted_audit_resumes_and_is_equal(explain, reviews, audit):

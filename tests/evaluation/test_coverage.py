@@ -118,6 +118,7 @@ def test_signs_are_flipped_exactly_or_by_sampling(size):
 
 def test_adjusted_values_are_those_of_holm():
     assert holm([0.5, 0.01, np.nan, 0.03]).tolist()[:2] == [0.5, 0.03]
+    assert holm([0.01, 0.05, np.nan], 10).tolist()[:2] == pytest.approx([0.1, 0.45]), "eight more were not computed"
     assert np.isnan(holm([0.5, np.nan])[1]) and holm([0.5, 0.9]).tolist() == [1.0, 1.0] and holm([]).tolist() == []
 
 

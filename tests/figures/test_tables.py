@@ -29,13 +29,19 @@ class Tags(HTMLParser):
         self.links += [link for link in links if link.startswith(("http", "//", "/"))]
 
 
-def results(shift=0.0, measure="aopc", better="high"):
-    """Create results of three explainers with the values of NAMES."""
+def results(shift=0.0, measure="aopc", better="high", values=NAMES):
+    """Create results of three explainers with the values of NAMES, or of others."""
     curves = {
         (name, measure): Curve.from_values([0.5], np.array([[[-0.05, 0, 0, 0.05]]]) + value + shift, range(4))
-        for name, value in NAMES.items()
+        for name, value in values.items()
     }
     return Results(MetricInfo(better={measure: better}), curves, ("<i>4</i> texts",))
+
+
+def test_explainers_with_the_same_number_are_marked_alike():
+    values = {"first": 0.9001, "second": 0.9, "third": 0.5, "fourth": 0.4999, "last": 0.1}
+    marked = styles(mask_lrp.faithfulness_table({"one": results(values=values)}))
+    assert marked == {"first": BEST, "second": BEST, "third": RIVAL, "fourth": RIVAL, "last": ""}
 
 
 def styles(styler):
@@ -81,7 +87,7 @@ def test_shared_tokens_are_the_tokens_of_both_classes():
 def test_checkpoints_and_data_sets_match_the_paper():
     gpt = "anas-awadalla/gpt2-span-head-finetuned-squad"
     frame = checkpoints.checkpoint_table({"mnli": ["my <model>"], "squad": [gpt]}).data
-    assert len(frame) == 12 and frame.loc[("mnli", "another"), "used here"] == "my <model>"
+    assert len(frame) == 12 and frame.loc[("mnli", "here"), "used here"] == "my <model>"
     used = frame.loc["squad", "used here"]
     assert used["GPT-2"] == gpt and not used["BERT base"] and not used["RoBERTa"]
     sizes = checkpoints.dataset_table({"sst2": 1234}).data.loc["sst2", ["validation", "available"]]

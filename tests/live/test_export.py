@@ -118,13 +118,22 @@ def test_added_tokens_that_are_normalised_other_structures_and_gaps_in_the_ids_a
 
 def test_pages_name_the_copy_and_lie_beside_its_files(small, tmp_path):
     view = Highlight(nbsal.Explainer(small, "gradcam", layer=2), text=TEXT, check=False).wait()
-    page = view.to_html(tmp_path / "my page#1.html", live=True)
-    assert (tmp_path / "my page#1.html").read_text(encoding="utf-8") == page and "/my%20page%231.html" in page
+    page = view.to_html(tmp_path / "my page#1.html", live=True).read_text(encoding="utf-8")
+    assert "/my%20page%231.html" in page
     (folder,) = (tmp_path / "nbsal-live").iterdir()
     assert f"nbsal-live/{folder.name}" in page
     assert "nbsal-live" not in view.to_html(interactive=True)
     with pytest.raises(FileError):
         view.to_html(tmp_path / "nowhere" / "page.html")
+
+
+def test_a_page_says_that_another_method_explains_in_place_of_one_that_it_cannot_run(small, tmp_path):
+    view = Highlight(nbsal.Explainer(small), text=TEXT, target="negative", check=False).wait()
+    shown = with_runnable_method(view)
+    assert (shown.method, shown.target, shown.text) == ("decoded-gradcam", "negative", TEXT)
+    page = view.to_html(tmp_path / "page.html", live=True).read_text(encoding="utf-8")
+    assert describe(shown, tmp_path, "page.html", view)["instead"] in page and view.method == "attn-lrp"
+    assert describe(shown, tmp_path, "page.html", shown)["instead"] == ""
 
 
 def refuse(view, tmp_path):
@@ -138,7 +147,7 @@ def test_what_the_page_would_not_follow_is_refused(tiny, load, tmp_path):
     def shown(method="gradcam", view=Highlight, **settings):
         return view(nbsal.Explainer(tiny, method, **settings), text="a b", check=False)
 
-    assert isinstance(refuse(shown("attcat"), tmp_path), UnknownName)
+    assert isinstance(refuse(shown("attcat", Compare), tmp_path), UnknownName)
     assert refuse(shown(nbsal.Decoded(nbsal.GradCAM(), form="per_token")), tmp_path).argument == "method"
     assert refuse(shown(long="window"), tmp_path).argument == "long"
     assert refuse(Highlight(nbsal.Explainer(tiny, "gradcam")("a b")), tmp_path).argument == "live"

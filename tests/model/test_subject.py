@@ -10,7 +10,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.samples import base
+from nbsal.samples import base, embedded
 from nbsal.support.errors import LanguageHeadError, UnknownName, WeightsError
 from tests import axioms, zoo
 from tests.cases import cases
@@ -117,7 +117,7 @@ def test_tokenizers(checkpoints):
     for value in ("no/such", 42, *NO_FOLDERS):
         with refuses("tokenizer"):
             nbsal.load(path, tokenizer=value)
-    named = nbsal.load(zoo.model("bert", "sequence"), tokenizer=path)
+    named = nbsal.load(zoo.model("bert", "sequence"), path)
     assert named.encode(TEXT).tokens == nbsal.load(path).encode(TEXT).tokens
 
 
@@ -137,10 +137,10 @@ def test_names_and_devices_that_cannot_be_are_refused(checkpoints, tmp_path):
     with refuses_part("checkpoint") as caught:
         nbsal.load("http://localhost:8000/v1")
     assert "nbsal.Endpoint" in str(caught.value)
-    with pytest.raises(UnknownName) as caught:
-        nbsal.load("demo/revues")
-    demos = ("reviews", "news", "nli", "answers", "reviews-small", "notes")
-    assert caught.value.valid == tuple(f"demo/{demo}" for demo in demos)
+    for name, meant in (("demo/review", "demo/reviews"), ("planted/wrd", "planted/word")):
+        with refuses("model", UnknownName) as caught:
+            nbsal.load(name)
+        assert caught.value.suggestion == meant and set(embedded.ENCODERS) < set(caught.value.valid)
     with refuses("dtype", UnknownName) as caught:
         nbsal.load(path, dtype="float8")
     assert caught.value.valid == ("float32", "float64", "bfloat16", "float16")
@@ -165,6 +165,8 @@ def test_an_lm_head_of_another_model_is_refused(checkpoints, tmp_path):
     for lm, part in wrong:
         with refuses_part(part, LanguageHeadError):
             nbsal.load(path, lm=lm)
+    with refuses("lm"):
+        nbsal.load(path, lm="demo/news")
 
 
 def test_missing_and_damaged_base_weights_are_refused(monkeypatch):

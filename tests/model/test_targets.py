@@ -1,5 +1,7 @@
 """Targets of every kind of head, against autograd on the stock outputs."""
 
+import warnings
+
 import pytest
 import torch
 
@@ -46,6 +48,33 @@ def test_a_class_or_value(load, head, settings, target, pick):
     elif "num_labels" in settings:
         assert float(saliency.prediction) == pytest.approx(float(logits), rel=1e-3)
         assert not saliency.probabilities.size and saliency.to_html()
+
+
+def test_a_second_text_in_place_of_a_target_is_told_how_pairs_are_passed(load, small):
+    for head in ("sequence", "span"):
+        with refuses("target") as caught:
+            nbsal.Explainer(load("bert", head), "gradxact")(*PAIR)
+        assert "tuple" in str(caught.value)
+    for call in (
+        lambda: nbsal.Explainer(small, "gradxact")(*PAIR),
+        lambda: nbsal.Explainer(load("bert"), "gradxact")(PAIR, "x"),
+    ):
+        with refuses("target") as caught:
+            call()
+        assert "tuple" not in str(caught.value)
+
+
+def test_a_pair_for_a_model_of_single_texts_is_warned_about(load):
+    subject = load("bert")
+    config = subject.model.config
+    for task, says_so in ((None, False), ("mnli", False), ("SST-2", True)):
+        config.finetuning_task = task
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            explain = nbsal.Explainer(subject, "gradxact")
+            pair, single = explain(PAIR), explain(TEXT)
+            explain(PAIR)
+        assert len(caught) == says_so and len(pair.notes()) == len(single.notes()) + says_so
 
 
 @cases("architecture", ["bert", "distilbert", "electra", "albert"])

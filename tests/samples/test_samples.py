@@ -1,5 +1,6 @@
 """Test the embedded models and texts, and how low-rank deltas are collected and merged."""
 
+import json
 import zlib
 from importlib.resources import files
 
@@ -13,6 +14,7 @@ from nbsal import samples
 from nbsal.samples import base, low_rank, models, weight_files
 from nbsal.samples.training import corpora
 from nbsal.support.errors import WeightsError
+from tests.cases import cases
 
 WEIGHTS = files("nbsal.samples") / "weights"
 PLANTED = [f"planted/{name}" for name in samples.planted.SHORTCUTS]
@@ -45,6 +47,13 @@ def test_files_of_weights_hold_what_was_saved_with_like_bytes_together(tmp_path)
     weight_files.save(large, tmp_path / "x.safetensors")
     plain, apart = (len(zlib.compress(data)) for data in (save(large), (tmp_path / "x.safetensors").read_bytes()))
     assert apart < 0.95 * plain
+
+
+@cases("name", ["demo/news", "demo/nli", "demo/reviews-small", "planted/word"])
+def test_saved_configurations_name_the_classes_both_ways(name, tmp_path):
+    samples.build(name).config.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["label2id"] == {label: int(number) for number, label in config["id2label"].items()} != {}
 
 
 @pytest.mark.some(1)

@@ -58,17 +58,19 @@ def without_quotes(text):
 
 def test_words_and_texts_are_those_of_the_audit(view, audit):
     sent = view._audit
+    labels = ["" if low <= 0 else name for name, low in zip(audit.words.speaks_for, audit.words.low, strict=True)]
     assert [(word["word"], word["label"], word["texts"]) for word in sent["words"]] == list(
-        zip(audit.words.word, audit.words.speaks_for, audit.words.texts, strict=True)
+        zip(audit.words.word, labels, audit.words.texts, strict=True)
     )
+    assert any(labels) and not all(labels), "the class is named only where the pull is not 0"
     assert [word["effects"][0]["counts"] for word in sent["words"]] == audit.words[
         ["corrects", "breaks"]
     ].values.tolist()
-    assert [word["beyond_chance"] for word in sent["words"]] == audit.words.index.isin(
+    assert ["beyond chance" in word["kind"] for word in sent["words"]] == audit.words.index.isin(
         audit.beyond_chance[0].index
     ).tolist()
     assert without_quotes(plain(sent["sentence"])) == without_quotes(audit.sentence)
-    assert view.picked == [next(without_quotes(word) for kind, word in sent["sentence"] if kind == "for")]
+    assert view.picked == audit.words.word.head(1).tolist(), "no word is beyond chance, so the sentence names none"
     for word in sent["words"]:
         frame, wrong = audit.without(word["word"]), set(audit.wrong)
         expected = {row.number: audit.classes.index(row.without) for row in frame.itertuples()}
@@ -121,7 +123,7 @@ def test_picked_words_are_hidden_together(view, audit):
     ends = (
         f" together corrects {corrects} of {len(audit.wrong)} mistakes and breaks {breaks} of {right} right decisions."
     )
-    assert plain(choice["sentence"]) == f"Hiding {words[0]}, {words[1]} and {words[2]}{ends}"
+    assert plain(choice["sentence"]) == f"Hiding “{words[0]}”, “{words[1]}” and “{words[2]}”{ends}"
     assert choice["texts"] == len(pairs) and {row[0] for row in choice["rows"]} <= {*view._texts, *choice["more"]}
     assert plain(choice["sentence"]) in without_markup(view.to_html())
     selections = []
@@ -151,8 +153,8 @@ def test_without_labels_there_are_flips_alone(audit):
     view = Audit(plain_audit).wait()
     assert view._audit["slices"] == view._audit["mistakes"] == [] and not view._audit["judged"]
     assert [word["effects"][0]["counts"] for word in view._audit["words"]] == [[n] for n in plain_audit.words.flips]
-    top = plain_audit.words.loc[plain_audit.words.flips.idxmax()]
-    assert view.picked == [top.word]
+    top = plain_audit.words.iloc[0]
+    assert top.flips == plain_audit.words.flips.max() and view.picked == [top.word]
     rows = next(word["rows"] for word in view._audit["words"] if word["word"] == top.word)
     changed = [after != plain_audit.predictions[number] for number, after in rows]
     assert changed == sorted(changed, reverse=True) and sum(changed) == min(top.flips, LISTED) > 0
@@ -245,20 +247,31 @@ def test_exports_hold_the_tables(view, audit):
 
 
 def test_words_and_slices_beyond_chance_are_marked(audit):
-    effects = tuple(
-        dataclasses.replace(e, pulls=(1.0, 1.1) * (len(e.pulls) // 2) + (1.0,) * (len(e.pulls) % 2))
-        for e in audit.effects
-    )
-    predictions = tuple(int(i in {t for e in effects[:1] for t in e.texts}) for i in range(60))
+    first, *others = audit.effects
+    mistakes = set(first.texts)
+    predictions = tuple(int(text in mistakes) for text in range(60))
+    corrects = dataclasses.replace(first, speaks_for=1, without=(0,) * len(mistakes), random=(1,) * len(mistakes))
+    idle = [
+        dataclasses.replace(e, without=(decided := tuple(predictions[t] for t in e.texts)), random=decided)
+        for e in others
+    ]
     certain = dataclasses.replace(
-        audit, effects=tuple(dataclasses.replace(e, speaks_for=1) for e in effects), predictions=predictions,
-        labels=(0,) * 60, corrections=(),
-    )  # fmt: skip
+        audit, effects=(corrects, *idle), predictions=predictions, labels=(0,) * 60, corrections=()
+    )
     view = Audit(certain).wait()
-    words, slices = ({row["beyond_chance"] for row in view._audit[name]} for name in ("words", "slices"))
-    assert words == {True, False} == slices
-    marked = sum(row["beyond_chance"] for name in ("words", "slices") for row in view._audit[name])
-    assert view.to_html().count("\N{BLACK DIAMOND} beyond chance") == marked
+    assert [bool(row["kind"]) for row in view._audit["words"]] == [True] + [False] * len(idle)
+    slices = [row["beyond_chance"] for row in view._audit["slices"]]
+    assert set(slices) == {True, False}
+    assert view.to_html().count("\N{BLACK DIAMOND}") == 1 + sum(slices)
+    assert view.picked == [first.word] and ("for", f"“{first.word}”") in [*map(tuple, view._audit["sentence"])]
+    assert f"“{first.word}”" in without_markup(view.to_html()).split("Words")[0], "marked without colours too"
+    assert certain.sentence.startswith("Hiding") and not audit.sentence.startswith("Hiding")
+
+
+def test_punctuation_has_a_name_in_the_table(audit):
+    view = Audit(audit).wait()
+    names = {word["word"]: word["name"] for word in view._audit["words"]}
+    assert names["."] == "“.” full stop" in audit.to_html() and names["a"] == "a"
 
 
 def test_the_mistakes_are_browsed(explain, audit):

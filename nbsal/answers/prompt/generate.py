@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nbsal.answers.prompt.prompts import UNFINISHED, decode, how_to_shorten
+from nbsal.answers.prompt.prompts import UNFINISHED, content_ids, decode, how_to_shorten
 from nbsal.answers.prompt.reading import Prompt
 from nbsal.answers.settings import ReplySettings
 from nbsal.model.running import architecture, batching, restore
@@ -59,7 +59,7 @@ def generate(subject: Subject, prompt: Prompt, settings: ReplySettings) -> Gener
     reply = output.sequences[0, size:].tolist()
     if settings.cancel is not None and settings.cancel.is_set():
         stopped = Cancelled("Cancelled while the model was writing. The error has what it wrote as partial.")
-        stopped.partial = decode(subject.tokenizer, reply)
+        stopped.partial = decode(subject.tokenizer, content_ids(subject.tokenizer, reply))
         raise stopped
     if not reply:
         message = "The model wrote nothing. Pass a reply, or other settings of generate."
@@ -126,7 +126,7 @@ class _Follower:
         """Whether each sequence is at its end."""
         self.started = True
         if self._on_token is not None:
-            text = decode(self._tokenizer, input_ids[0, self._start :].tolist())
+            text = decode(self._tokenizer, content_ids(self._tokenizer, input_ids[0, self._start :].tolist()))
             if not text.endswith(UNFINISHED) and len(text) > len(self._passed):
                 self._on_token(text[len(self._passed) :])
                 self._passed = text

@@ -151,17 +151,28 @@ def _with_status(request: Request, places: Sequence[chat.Place | None]) -> tuple
 
 
 def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> Reading:
-    """The prompt with a reply of those tokens."""
+    """The prompt with a reply of those tokens; special ones have a place in its text, but no characters."""
     tokenizer, structure = subject.tokenizer, special_ids(subject.tokenizer)
-    text, spans = spans_of(lambda part: decode(tokenizer, part), ids)
+    text, located = spans_of(lambda part: decode(tokenizer, part), content_ids(tokenizer, ids))
+    special = [index in structure for index in ids]
+    rest, spans, at = iter(located), list[Span](), 0
+    for hidden in special:
+        spans.append((at, at) if hidden else next(rest))
+        at = spans[-1][1]
     return Reading(
         prompt=prompt,
         reply_ids=tuple(ids),
         reply=text,
         reply_spans=tuple(spans),
         reply_tokens=tuple(tokenizer.convert_ids_to_tokens(list(ids))),
-        reply_special=tuple(index in structure for index in ids),
+        reply_special=tuple(special),
     )
+
+
+def content_ids(tokenizer: Any, ids: Sequence[int]) -> list[int]:
+    """The tokens of a reply that are text."""
+    structure = special_ids(tokenizer)
+    return [index for index in ids if index not in structure]
 
 
 def check_length(subject: Subject, prompt: Prompt, reply: int, argument: str, value: Any, to_write: int = 0) -> None:
@@ -231,7 +242,7 @@ def spans_of(decode_ids: Callable[[Sequence[int]], str], ids: Sequence[int]) -> 
     """The text of some tokens, and the characters of each; tokens that are part of one character share it."""
     text = decode_ids(ids)
     ends = _ends_by_window(decode_ids, ids, text) or _ends_by_prefix(decode_ids, ids, text)
-    starts = [0, *ends[:-1]]
+    starts = [0, *ends][:-1]
     return text, [
         (start, end) if end > start else _shared(start, text) for start, end in zip(starts, ends, strict=True)
     ]

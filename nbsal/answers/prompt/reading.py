@@ -64,6 +64,15 @@ class Prompt:
             names.append(source.name(counts[source.kind]))
         return tuple(names)
 
+    @cached_property
+    def readable(self) -> tuple[str, tuple[Span, ...]]:
+        """The text without the special tokens of the template, which people do not read, and each token's place in it.
+
+        Those that the user wrote stay.
+        """
+        template = [special and owner < 0 for special, owner in zip(self.special, self.owners, strict=True)]
+        return without_tokens(self.text, self.spans, template)
+
     @property
     def default_unit(self) -> str:
         """The level of units where none is named: documents, messages if there are results of tools, else sentences."""
@@ -159,11 +168,12 @@ class Reading:
         structure = [
             special or owner < 0 for special, owner in zip(self.prompt.special, self.prompt.owners, strict=True)
         ]
+        text, spans = self.prompt.readable
         return Row(
-            text=(self.prompt.text, self.reply),
+            text=(text, self.reply),
             ids=self.prompt.ids + self.reply_ids,
             tokens=self.prompt.tokens + self.reply_tokens,
-            offsets=self.prompt.spans + self.reply_spans,
+            offsets=spans + self.reply_spans,
             segments=(0,) * self.start + (1,) * len(self.reply_ids),
             special=(*structure, *self.reply_special),
             types=(0,) * first + (1,) * (size - first),
@@ -174,7 +184,7 @@ class Reading:
         """The row of the first tokens, without what comes later in the reply."""
         row = self.row.pick(range(end))
         last = self.reply_spans[end - self.start - 1][1] if end > self.start else 0
-        return replace(row, text=(self.prompt.text, self.reply[:last]))
+        return replace(row, text=(row.parts[0], self.reply[:last]))
 
     def units(self, level: Any) -> list[Unit]:
         """The parts of the sources at a level."""
@@ -205,6 +215,20 @@ class TokenStatistics:
     entropy: NDArray[np.float64]  # nats
     rivals: tuple[tuple[tuple[str, float], ...], ...]  # other tokens with their probabilities
     drawn: NDArray[np.float64] | None = None  # the probability after the settings of `generate`
+
+
+def without_tokens(text: str, spans: Sequence[Span], left_out: Sequence[bool]) -> tuple[str, tuple[Span, ...]]:
+    """A text without the characters of some tokens, and the place of every token in what is left.
+
+    >>> without_tokens("<s>Hi", [(0, 3), (3, 5)], [True, False])
+    ('Hi', ((0, 0), (0, 2)))
+    """
+    gone = np.zeros(len(text), dtype=int)
+    for (start, end), out in zip(spans, left_out, strict=True):
+        gone[start:end] |= out
+    before = [0, *gone.cumsum().tolist()]  # how many characters are gone before each
+    rest = "".join(character for character, out in zip(text, gone, strict=True) if not out)
+    return rest, tuple((start - before[start], end - before[end]) for start, end in spans)
 
 
 def _split_units(name: str, text: str, source: int, splits: Sequence[Span], starts: Mapping[int, int]) -> list[Unit]:

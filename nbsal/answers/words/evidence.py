@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,10 +15,11 @@ from nbsal.support.progress import Meter
 
 LEAST = 0.1  # fall of a log-probability from which a source matters
 NEAR = 0.5  # share of the largest fall from which another one counts too
-SENTENCES = 32  # most sentences that are left out one by one, where there are no documents
+MOST_PARTS = 32  # most sentences or words that are left out one by one, where there are no documents
 JOINTS = ":.,-/'’&"  # between words without a space: "9:05", "well-known"
 Mask = Flags
-Place = tuple[int, int | None]  # a source, and the number of a sentence of it, or None for all of it
+Place = tuple[int, int | None]  # a source, and the number of a sentence or word of it, or None for all of it
+Level = Literal["sentence", "word"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +27,9 @@ class Evidence:
     """The log-probability of each token of a reply with all sources, and with some left out.
 
     `without` has a row for each place: every source that the model reads and, where there are no documents, their
-    sentences. `documents` are the rows of documents, and `nothing` is without all of them, or without all sources where
-    there are none. `instead` is the likeliest token without a place, blank where it is the reply's own. `way` says how
-    sources are left out.
+    sentences or words, as `level` says. `documents` are the rows of documents, and `nothing` is without all of them, or
+    without all sources where there are none. `instead` is the likeliest token without a place, blank where it is the
+    reply's own. `way` says how sources are left out.
     """
 
     places: tuple[Place, ...]
@@ -37,21 +39,22 @@ class Evidence:
     without: Floats
     instead: tuple[tuple[str, ...], ...]
     way: str
+    level: Level = "sentence"
 
     @property
     def candidates(self) -> list[int]:
-        """The rows of what a sentence can name: sentences where they were left out, else sources."""
-        split = {source for source, sentence in self.places if sentence is not None}
-        return [i for i, (source, sentence) in enumerate(self.places) if sentence is not None or source not in split]
+        """The rows of what a sentence can name: sentences or words where they were left out, else sources."""
+        return nameable(self.places)
 
     @property
     def falls(self) -> Floats:
         """By how much each token's log-probability falls without the documents, or 0 where the question matters more.
 
         It is the mean of the fall without all of them and that without the one it needs most. Where there are no
-        documents, it is the latter of the sentences, of which the last one counts as the question.
+        documents, it is the latter of the words, or of the sentences, of which the last one counts as the question.
         """
-        told = self.documents or tuple(self.candidates[:-1] or self.candidates)
+        parts = self.candidates if self.level == "word" else self.candidates[:-1]
+        told = self.documents or tuple(parts or self.candidates)
         single: Floats = self.logprob - self.without[list(told)].min(0)
         falls = (single + self.logprob - self.nothing) / 2 if self.documents else single
         questions = [self.logprob - self.without[row] for row in self.candidates if row not in told]
@@ -66,21 +69,33 @@ class Evidence:
         }
 
 
+def nameable(places: Sequence[Place]) -> list[int]:
+    """The numbers of the places that a sentence can name: those in a source, or all of a source that has none."""
+    split = {source for source, part in places if part is not None}
+    return [i for i, (source, part) in enumerate(places) if part is not None or source not in split]
+
+
 def hides(units: Sequence[Unit], place: Place) -> Mask:
-    """Which of some sentences a place holds."""
-    source, sentence = place
+    """Which of some units a place holds."""
+    source, part = place
     mine: Mask = np.array([unit.source for unit in units]) == source
-    return mine if sentence is None else mine & (mine.cumsum() - 1 == sentence)
+    return mine if part is None else mine & (mine.cumsum() - 1 == part)
+
+
+def evidence_level(reading: Reading, unit: Any) -> Level:
+    """What is left out of a reply's sources: their words, if these are the units, and are few, and no documents."""
+    by_words = isinstance(unit, str) and unit in ("token", "word") and not _has_documents(reading)
+    return "word" if by_words and sum(map(_says_something, reading.units("word"))) <= MOST_PARTS else "sentence"
 
 
 def passes(hiding: Hiding) -> int:
     """How many texts `measure` runs."""
-    return len(_places(hiding)) + 2
+    return len(places_of(hiding.reading, hiding.units)) + 2
 
 
-def measure(hiding: Hiding, meter: Meter | None = None) -> Evidence | None:
-    """Score a reply with and without its sources; `hiding` is of sentences. None if that is impossible."""
-    places = _places(hiding)
+def measure(hiding: Hiding, meter: Meter | None = None, level: Level = "sentence") -> Evidence | None:
+    """Score a reply with and without its sources; `hiding` is of units at that level. None if that is impossible."""
+    places = places_of(hiding.reading, hiding.units)
     if not places:
         return None
     table = subsets(hiding)
@@ -96,14 +111,16 @@ def measure(hiding: Hiding, meter: Meter | None = None) -> Evidence | None:
         for row in best.tolist()
     )
     documents = tuple(i for i, (source, _) in enumerate(places) if sources[source].kind == "document")
-    return Evidence(places, documents, values[0], values[1], values[2:], instead, hiding.way)
+    return Evidence(places, documents, values[0], values[1], values[2:], instead, hiding.way, level)
 
 
 def subsets(hiding: Hiding) -> Mask:
-    """What `measure` runs, as subsets of sentences: all of them, none of the documents, and all but each place."""
-    units, documents = hiding.units, _in_documents(hiding)
+    """What `measure` runs, as subsets of units: all of them, none of the documents, and all but each place."""
+    units, places = hiding.units, places_of(hiding.reading, hiding.units)
+    sources = hiding.reading.prompt.sources
+    documents = np.array([sources[unit.source].kind == "document" for unit in units], dtype=bool)
     nothing = ~documents if documents.any() else np.zeros(len(units), dtype=bool)
-    return np.array([np.ones(len(units), dtype=bool), nothing, *(~hides(units, place) for place in _places(hiding))])
+    return np.array([np.ones(len(units), dtype=bool), nothing, *(~hides(units, place) for place in places)])
 
 
 def opened(evidence: Evidence, words: Sequence[Sequence[int]]) -> list[int]:
@@ -150,16 +167,21 @@ def spaced_words(reading: Reading) -> list[list[int]]:
     return words
 
 
-def _places(hiding: Hiding) -> tuple[Place, ...]:
-    units = hiding.units
+def places_of(reading: Reading, units: Sequence[Unit]) -> tuple[Place, ...]:
+    """Every source and, where there are no documents, those of its units that say something."""
     places: list[Place] = [(source, None) for source in sorted({unit.source for unit in units})]
-    if not _in_documents(hiding).any() and len(places) < len(units) <= SENTENCES:
+    count = sum(map(_says_something, units))
+    if not _has_documents(reading) and len(places) < count <= MOST_PARTS:
         for source, _ in list(places):
-            count = sum(unit.source == source for unit in units)
-            places += [(source, sentence) for sentence in range(count) if count > 1]
+            mine = [unit for unit in units if unit.source == source]
+            places += [(source, i) for i, unit in enumerate(mine) if len(mine) > 1 and _says_something(unit)]
     return tuple(places)
 
 
-def _in_documents(hiding: Hiding) -> Mask:
-    sources = hiding.reading.prompt.sources
-    return np.array([sources[unit.source].kind == "document" for unit in hiding.units], dtype=bool)
+def _has_documents(reading: Reading) -> bool:
+    return any(source.kind == "document" for source in reading.prompt.sources)
+
+
+def _says_something(unit: Unit) -> bool:
+    """Whether a unit is more than punctuation."""
+    return any(map(str.isalnum, unit.text))

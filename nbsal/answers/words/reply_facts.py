@@ -10,7 +10,19 @@ import numpy as np
 from nbsal.answers.prompt.reading import Reading
 from nbsal.answers.prompt.sources import Source
 from nbsal.answers.words.carried import Carried, Through
-from nbsal.answers.words.evidence import LEAST, NEAR, Evidence, Place, carriers, hides, opened, spaced_words
+from nbsal.answers.words.evidence import (
+    LEAST,
+    NEAR,
+    Evidence,
+    Level,
+    Place,
+    carriers,
+    hides,
+    nameable,
+    opened,
+    places_of,
+    spaced_words,
+)
 from nbsal.support.arrays import Floats
 
 HALVED = float(np.log(2))  # fall from which a part depends on a source: at most half as likely without it
@@ -90,10 +102,17 @@ class PartFacts:
 
     @property
     def together(self) -> bool:
-        """Whether the part needs the documents, but any of them will do."""
+        """Whether the part needs the documents, but any of them will do; or, without documents, its sources."""
         documents = [self.fall(candidate) for candidate in self.candidates if candidate.is_document]
-        joint = self.change >= max(HALVED, NEAR * self.fall(self.costliest)) if documents else False
+        if not documents:
+            return self.change >= HALVED and len(self.candidates) > 1 and self.fall(self.costliest) < LEAST
+        joint = self.change >= max(HALVED, NEAR * self.fall(self.costliest))
         return joint and max(documents) < NEAR * self.change
+
+    @property
+    def noun(self) -> str:
+        """What the candidates are called together."""
+        return "documents" if self.has_documents else "sources"
 
     @property
     def decisive(self) -> SourceCandidate | None:
@@ -117,7 +136,7 @@ class PartFacts:
     def agrees(self) -> bool:
         """Whether the scores name what the part depends on."""
         if self.together:
-            return self.proposed is not None and self.proposed.is_document
+            return self.proposed is not None and self.proposed.is_document == self.has_documents
         if self.decisive is None:
             return self.proposed is None
         return self.proposed is not None and self.proposed in (self.decisive, *self.also)
@@ -132,6 +151,7 @@ class ReplyFacts:
     evidence: Evidence | None
     method: str
     carried: Carried | None = None  # if the scores were followed through the reply
+    level: Level = "sentence"  # of what sentences name where nothing was left out
 
     def part(self, tokens: Sequence[int] = (), scores: Floats | None = None) -> PartFacts:
         """The facts of some tokens (none: all text); `scores` are theirs, if they are not the sum of their rows."""
@@ -186,11 +206,13 @@ class ReplyFacts:
     def _candidates(self) -> tuple[list[int], list[SourceCandidate], Floats]:
         """What a sentence can name: its row in the evidence, and its tokens as 1 in [candidate, token]."""
         names, sources = source_names(self.reading.prompt.sources), self.reading.prompt.sources
-        units = self.reading.units("sentence")
+        units = self.reading.units(self.level if self.evidence is None else self.evidence.level)
         places: Sequence[Place] = [(source, None) for source in sorted({unit.source for unit in units})]
-        rows = list(range(len(places)))
         if self.evidence is not None:
-            rows, places = self.evidence.candidates, self.evidence.places
+            places = self.evidence.places
+        elif self.level == "word":
+            places = places_of(self.reading, units)
+        rows = nameable(places)
         named, members = [], np.zeros((len(rows), len(self.reading.row)))
         for i, row in enumerate(rows):
             source, sentence = places[row]
@@ -266,7 +288,9 @@ def part_text(reading: Reading, tokens: Sequence[int]) -> str:
         else:
             runs.append([token])
     spans = reading.reply_spans
-    texts = [named_part(reading.reply[spans[run[0]][0] : spans[run[-1]][1]]) for run in runs]
+    texts = [
+        named_part(reading.reply[spans[run[0]][0] : spans[run[-1]][1]]) or reading.reply_tokens[run[0]] for run in runs
+    ]
     return " \N{HORIZONTAL ELLIPSIS} ".join(texts)
 
 

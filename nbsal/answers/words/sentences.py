@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from nbsal.answers.words.evidence import LEAST
-from nbsal.answers.words.reply_facts import HALVED, PartFacts, SourceName
+from nbsal.answers.words.reply_facts import HALVED, PartFacts, SourceCandidate, SourceName
+from nbsal.explain.decision_facts import State
+from nbsal.explain.sentence import Statement
 from nbsal.render.headline import Phrase, percent, phrases
 
 NUMBERS = "No One Two Three Four Five Six Seven Eight Nine Ten".split()
@@ -38,16 +40,34 @@ def headline(facts: PartFacts) -> list[Phrase]:
         would = phrases("the model would write “", ("against", instead), f"” ({numbers}). ")
         reason = phrases(f" {verb} on ", _named(decisive.name), ": without it ", would if prefers else f"{numbers}. ")
     elif facts.together:
-        alone = max((c for c in facts.candidates if c.is_document), key=facts.fall)
+        alone = max((c for c in facts.candidates if c.is_document == facts.has_documents), key=facts.fall)
         words = f": without all of them {nothing}, without {_text(alone.name)} alone {log_text(alone.without)}. "
-        reason = phrases(" depends on ", ("for", "the documents together"), words)
+        reason = phrases(" depends on ", ("for", f"the {facts.noun} together"), words)
     elif facts.has_documents and not facts.rival and abs(facts.change) < LEAST:
         moved = percent(abs(float(np.expm1(-facts.change))), 0)
         reason = phrases(f" comes from the model itself: without any document it changes by {moved}. ")
     else:
-        sources = "documents" if facts.has_documents else "sources"
-        reason = phrases(f" hardly depends on the {sources}: without them {nothing}. ")
+        reason = phrases(f" hardly depends on the {facts.noun}: without them {nothing}. ")
     return phrases(lead, reason, _agreement(facts), _through(facts))
+
+
+def statement(facts: PartFacts) -> Statement:
+    """The headline with how it was checked, and the values without each source that it may name."""
+    effects = tuple((f"without {_text(c.name)}", log_text(c.without), _probability(facts, c)) for c in facts.candidates)
+    return Statement(headline(facts), _state(facts), carriers_text(facts), effects if facts.checked else ())
+
+
+def _state(facts: PartFacts) -> State:
+    if not facts.checked:
+        return "unchecked"
+    if not facts.agrees:
+        return "contradicted"
+    return "weak" if facts.decisive is None and not facts.together else "supported"
+
+
+def _probability(facts: PartFacts, candidate: SourceCandidate) -> float | None:
+    """The probability without a candidate; of a token rather than another one there is none."""
+    return None if facts.rival else float(np.exp(candidate.without))
 
 
 def _agreement(facts: PartFacts) -> str:
@@ -98,7 +118,7 @@ def heading(facts: PartFacts) -> str:
         far = "far" if facts.fall(decisive) >= HALVED else "a little"
         return f"Without {name}, {part} is {far} less likely"
     if facts.together:
-        return f"No single document is needed for {part}, but one of them is"
+        return f"No single {facts.noun.removesuffix('s')} is needed for {part}, but one of them is"
     return f"No source is needed for {part}"
 
 
@@ -134,7 +154,7 @@ def matrix_finding(parts: Sequence[PartFacts]) -> str:
 def _most(facts: PartFacts) -> str:
     """What a phrase depends on; unchecked, what its scores name."""
     if facts.checked and facts.together:
-        return "the documents together"
+        return f"the {facts.noun} together"
     candidate = facts.decisive if facts.checked else facts.proposed
     return "" if candidate is None else _text(candidate.name)
 

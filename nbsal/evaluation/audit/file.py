@@ -40,14 +40,15 @@ def _check(audit: Any) -> None:
         (audit.predictions, classes),
         (audit.labels or (), classes),
         *((effect.texts, count) for effect in audit.effects),
-        *((effect.without, classes) for effect in audit.effects),
+        *((effect.without + effect.random, classes) for effect in audit.effects),
         ([effect.speaks_for for effect in audit.effects], classes),
         ([each.text for each in audit.corrections], count),
     ):
         fits &= all(type(code) is int and 0 <= code < limit for code in codes)
     fits &= all(0 <= confidence <= 1 + ROUNDING for confidence in audit.confidences)
+    fits &= audit.considered >= len(audit.effects)
     for effect in audit.effects:
-        sizes = {len(effect.texts), len(effect.scores), len(effect.pulls), len(effect.without)}
+        sizes = {len(effect.texts), len(effect.scores), len(effect.pulls), len(effect.without), len(effect.random)}
         fits &= len(sizes) == 1 and bool(np.isfinite([*effect.pulls, *effect.scores]).all())
     for text, spans, scores in zip(audit.texts, audit.spans, audit.scores, strict=True):
         parts = (text,) if isinstance(text, str) else text

@@ -10,7 +10,7 @@ import numpy as np
 
 from nbsal.evaluation._hiding import check_classifier
 from nbsal.evaluation.audit.words import Unit, score_of, units_of
-from nbsal.explain.explainer import Explainer
+from nbsal.explain.explainer import as_explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.model.running.masking import MaskedModel
 from nbsal.model.targets import label_index
@@ -21,6 +21,7 @@ from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import Text, check_texts, checked, positive_number
 
 EXACT = 12  # words up to which all sets are tried
+SINGLES = 50  # words up to which each is hidden alone
 MOST = 6  # words of a set
 
 
@@ -29,8 +30,9 @@ MOST = 6  # words of a set
 class Flip:
     """Words whose hiding changes a decision `before` to `after`; without such words, both are the same.
 
-    `exact` says whether no smaller set does so; else words were added by score until the decision changed, and those
-    not needed were taken out again. `passes` is the number of forward passes.
+    `exact` says whether every smaller set was tried (without words: every set of up to `most` words); else words were
+    added by score until the decision changed, and those not needed were taken out again. `to` is the class that was
+    asked for, None for any other than `before`. `passes` is the number of forward passes.
     """
 
     text: Text
@@ -41,6 +43,7 @@ class Flip:
     confidence: float  # of the decision without the words
     exact: bool
     passes: int
+    to: str | None = None
 
     @property
     def changes(self) -> bool:
@@ -48,13 +51,28 @@ class Flip:
         return bool(self.words)
 
     @property
+    def tried(self) -> int:
+        """The number of different sets of words that were hidden."""
+        return self.passes - 1  # the first pass hides nothing
+
+    @property
     def sentence(self) -> str:
-        """What hiding the words does, in a sentence."""
+        """What hiding the words does, or how many sets of words were hidden without a change, in a sentence."""
         if not self.changes:
-            return f"Hiding words does not change {self.before}: {self.passes} sets were tried."
+            return f"Still {self.before}: {self._without_change}."
         names = ", ".join(f"“{word}”" for word in self.words)
-        rule = "no fewer words do" if self.exact else "chosen by score; fewer may do"
-        return f"Without {names}: {self.after} ({percent(self.confidence)}) instead of {self.before}; {rule}."
+        rule = "no fewer words do" if self.exact else "chosen by score, fewer may do"
+        rule = f"; {rule}" if len(self.words) > 1 else ""
+        return f"Without {names}: {self.after} ({percent(self.confidence)}) instead of {self.before}{rule}."
+
+    @property
+    def _without_change(self) -> str:
+        """How many sets were hidden without a change."""
+        goal = "" if self.to is None else f" to {self.to}"
+        search = "" if self.exact else " (not an exhaustive search)"
+        if self.tried > 1:
+            return f"none of the {self.tried:,} sets tried turned it{goal}{search}"
+        return f"the only set tried did not turn it{goal}{search}" if self.tried else "it has no words to hide"
 
     def __repr__(self) -> str:
         return f"Flip({self.sentence})"
@@ -62,7 +80,7 @@ class Flip:
 
 @checked
 def flip(
-    explainer: Explainer,
+    explainer: Any,
     text: Text,
     to: Any = None,
     *,
@@ -73,16 +91,19 @@ def flip(
 ) -> Flip:
     """A small set of words whose hiding changes the decision about a text, or changes it to the class `to`.
 
+    `explainer` may also be a model, as `nbsal.load` takes it, which the default method explains.
     Of texts with at most 12 words, all sets of up to `most` words are tried in order of size, so that the result is the
-    smallest. Of longer texts, words are added by score until the decision changes, and those not needed are taken out
-    again: fewer words may do (`exact` is False). `way` is how words are hidden: "remove", "mask", "pad" or the id of a
-    token in their place.
+    smallest. Of longer texts, each word is tried alone (up to 50 words); then words are added by score until the
+    decision changes, and those not needed are taken out again: fewer words may do (`exact` is False), and a text whose
+    decision no tried set changes may have one that does. `way` is how words are hidden: "remove", "mask", "pad" or the
+    id of a token in their place.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "occlusion")
     >>> flip(explain, "A dull film.").words
     ('dull',)
     """
+    explainer = as_explainer(explainer)
     subject = explainer.subject
     check_classifier(subject)
     (checked_text,) = check_texts(text)
@@ -100,27 +121,29 @@ def flip(
         return find_flip(saliency, masked, wanted, most, most, meter)
 
 
-def find_flip(saliency: Saliency, masked: MaskedModel, wanted: int | None, most: int, tried: int, meter: Meter) -> Flip:
+def find_flip(
+    saliency: Saliency, masked: MaskedModel, wanted: int | None, most: int, complete: int, meter: Meter
+) -> Flip:
     """The flip of one text; `wanted` is the class to reach, None any other.
 
-    Of a short text all sets of up to `tried` words are run, before larger ones are chosen by score.
+    Of a short text all sets of up to `complete` words are run, before larger ones are chosen by score.
     """
     search = _Search(saliency.row, units_of(saliency.row), masked, wanted, meter)
-    short = len(search.units) <= EXACT
-    sets = search.by_size(min(most, tried)) if short else None
-    exact = short and (sets is not None or tried >= most)
-    if sets is None and not exact:
-        scores = [score_of(saliency, unit) for unit in search.units]
-        sets = search.by_score(scores, most)
-        exact = short and sets is not None and len(sets) == tried + 1  # no smaller set does
+    count = len(search.units)
+    most = min(most, count)
+    complete = min(most, complete if count <= EXACT else 1 if count <= SINGLES else 0)
+    sets = search.by_size(complete)
+    if sets is None and complete < most:
+        sets = search.by_score([score_of(saliency, unit) for unit in search.units], most)
+    exact = complete >= (most if sets is None else len(sets) - 1)
     labels = masked.subject.labels
-    before = labels[search.decision]
+    before, to, passes = labels[search.decision], None if wanted is None else labels[wanted], len(search.logits)
     if sets is None:
-        return Flip(saliency.text, (), (), before, before, search.confidence(()), exact, len(search.logits))
+        return Flip(saliency.text, (), (), before, before, search.confidence(()), exact, passes, to)
     places = tuple(sorted(place for number in sets for place in search.units[number].places))
     words = tuple(search.units[number].text for number in sorted(sets))
     after = labels[search.outcome(sets)]
-    return Flip(saliency.text, words, places, before, after, search.confidence(sets), exact, len(search.logits))
+    return Flip(saliency.text, words, places, before, after, search.confidence(sets), exact, passes, to)
 
 
 class _Search:
@@ -147,7 +170,7 @@ class _Search:
 
     def by_size(self, most: int) -> tuple[int, ...] | None:
         """The set that changes the decision and is smallest; among several, the one that leaves it surest."""
-        for size in range(1, min(most, len(self.units)) + 1):
+        for size in range(1, most + 1):
             sets = list(combinations(range(len(self.units)), size))
             self._run(sets)
             changing = [hidden for hidden in sets if self.flips(hidden)]

@@ -1,5 +1,6 @@
 """Audit a classifier: scores propose words, and each is hidden in every text that has it."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
@@ -10,11 +11,11 @@ import numpy as np
 from nbsal.evaluation._hiding import LABELS, check_classifier, label_indices
 from nbsal.evaluation.audit.flips import MOST, find_flip
 from nbsal.evaluation.audit.result import Audit, Correction, Effect
-from nbsal.evaluation.audit.words import Unit, log_odds, score_of, units_of
+from nbsal.evaluation.audit.words import Unit, log_odds, random_words, score_of, units_of
 from nbsal.evaluation.cache import Cache, cache_or_new, encode_texts
 from nbsal.explain.decision_facts import candidates as proposals
 from nbsal.explain.decision_facts import proposed
-from nbsal.explain.explainer import Explainer
+from nbsal.explain.explainer import Explainer, as_explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
@@ -32,11 +33,11 @@ from nbsal.support.validation import (
     text_list,
 )
 
-LEAST = 5  # texts in which scores must name a word
+LEAST = 5  # texts in which scores must name a word, or a mistake be corrected without it
 CANDIDATES = 200
-TRIED = 3  # words of a set up to which all are run for each mistake
-SHARES = (4, 5, 1)  # of the progress: explaining, hiding, correcting mistakes
-Key = tuple[str, int]  # of a candidate: a word in lower case, and the class it speaks for
+COMPLETE = 3  # words of a set up to which all are run for each mistake
+RANDOM = 2  # random words hidden from each text, so that each word has another one beside it
+SHARES = (4, 2, 4)  # of the progress: explaining, correcting mistakes, hiding
 
 
 @dataclass(frozen=True)
@@ -52,31 +53,30 @@ class Plan:
 
 
 @checked
-def plan_audit(
-    explainer: Explainer, texts: Iterable[Text], *, least: int = LEAST, candidates: int = CANDIDATES
-) -> Plan:
+def plan_audit(explainer: Any, texts: Iterable[Text], *, least: int = LEAST, candidates: int = CANDIDATES) -> Plan:
     """What an audit of those texts will run at most, without running the model.
 
-    The words that scores will name are not known yet, so the most frequent words are counted. A mistake takes about a
-    dozen passes more, and up to 310 in a text of at most twelve words.
+    The words that will be candidates are not known yet, so the most frequent words are counted. A mistake takes a
+    dozen passes more than its text has words, and up to 310 in a text of at most twelve words.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradxact")
     >>> print(plan_audit(explain, ["A dull film.", "A dull joy."], least=1))
-    2 texts to explain, then at most 10 masked forward passes, and those for mistakes
+    2 texts to explain, then at most 14 masked forward passes, and those for mistakes
     """
+    explainer = as_explainer(explainer)
     rows = encode_texts([explainer], check_texts(list(text_list(texts))))[explainer.subject]
     counts: dict[str, int] = {}
     for row in rows:
         for unit in units_of(row):
             counts[unit.text.casefold()] = counts.get(unit.text.casefold(), 0) + 1
     most = sorted((count for count in counts.values() if count >= least), reverse=True)[:candidates]
-    return Plan(len(rows), len(rows) + sum(most))
+    return Plan(len(rows), (1 + RANDOM) * len(rows) + sum(most))
 
 
 @checked
 def audit(
-    explainer: Explainer,
+    explainer: Any,
     texts: Iterable[Text],
     labels: Iterable[Any] | None = None,
     *,
@@ -92,11 +92,13 @@ def audit(
 ) -> Audit:
     """What a classifier goes by over many texts, and which words are behind its mistakes.
 
-    A word is a candidate for a class if the scores of at least `least` texts of that decision name it; at most
-    `candidates` are tried. Each is hidden (`way`) in every text that has it, and the tables say what that did. Without
-    `labels` there are no mistakes, and only what words do to decisions is known. `groups` maps names to a value for
-    each text, such as its source: errors are compared between them. `other` is another model, or another version of
-    it: the same words are hidden from it, and the tables have its numbers too.
+    `explainer` may also be a model, as `nbsal.load` takes it, which the default method explains.
+
+    A word is a candidate if in at least `least` texts scores name it, or hiding it corrects a mistake; at most
+    `candidates` are tried. Each is hidden (`way`) in every text that has it, beside a random other word of the text,
+    and the tables say what that did. Without `labels` there are no mistakes, and only what words do to decisions is
+    known. `groups` maps names to a value for each text, such as its source: errors are compared between them. `other`
+    is another model, or another version of it: the same words are hidden from it, and the tables have its numbers too.
 
     `cache` holds what was run: pass one to repeat an audit with other settings at once. A cancelled call has it as the
     `partial` of its error, and resumes with it. `plan_audit` says before how much will be run.
@@ -105,10 +107,11 @@ def audit(
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "occlusion")
     >>> texts, labels = ["A dull film.", "A dull joy.", "A joy."], ["positive", "negative", "positive"]
     >>> audit(explain, texts, labels, least=1, progress=False).sentence
-    'Hiding “dull” corrects 1 of 1 mistake and breaks 1 of 2 right decisions.'
+    'None of 2 words misleads the model beyond chance.'
     """
     least, candidates = positive_number(least, "least"), positive_number(candidates, "candidates")
     items = check_texts(list(text_list(texts)))
+    explainer = as_explainer(explainer)
     explainers = [explainer] if other is None else [explainer, other]
     for each in explainers:
         _check_subject(each.subject)
@@ -121,25 +124,39 @@ def audit(
     rows = encode_texts(explainers, items)
     with cache_or_new(cache) as cache, Meter(sum(SHARES) * len(items) * len(explainers), progress, cancel) as meter:
         first = _Run(explainer, rows, gold, way, cache, meter)
-        saliencies = first.explain(batch_size)
-        keys = name_candidates(saliencies, first.subject, least, candidates)
-        result = first.audit(saliencies, keys, named_groups)
+        saliencies, corrections = first.explain(batch_size)
+        chosen = choose_words(saliencies, corrections, least, candidates)
+        result = first.audit(saliencies, corrections, chosen, named_groups)
         if other is None:
             return result
         second = _Run(other, rows, gold, way, cache, meter)
-        return replace(result, other=second.audit(second.explain(batch_size), keys, named_groups))
+        classes = {effect.word: effect.speaks_for for effect in result.effects}
+        return replace(result, other=second.audit(*second.explain(batch_size), chosen, named_groups, classes))
 
 
-def name_candidates(saliencies: Sequence[Saliency], subject: Subject, least: int, most: int) -> dict[Key, int]:
-    """The words that scores name for a decision in at least `least` texts, with their number; `most` words at most."""
-    counts: dict[Key, int] = {}
-    for saliency in saliencies:
-        decided = subject.labels.index(saliency.prediction)
+@dataclass(frozen=True)
+class Chosen:
+    """The words to hide, with the number of texts that name each, and how many words could have been chosen."""
+
+    words: Mapping[str, int]
+    considered: int
+
+
+def choose_words(saliencies: Sequence[Saliency], corrections: Sequence[Correction], least: int, most: int) -> Chosen:
+    """The words that scores name, or that are behind a mistake, in at least `least` texts; `most` words at most.
+
+    What is behind mistakes depends on the labels, and so do the tests of the words. So every word of enough mistakes
+    counts as tried, whether it was chosen or not.
+    """
+    behind = {each.text: {word.casefold() for word in each.words} for each in corrections}
+    named, mistaken = Counter[str](), Counter[str]()
+    for text, saliency in enumerate(saliencies):
         side = [word for word in proposals(saliency.scored_words()) if word.score > 0]
-        for word in {word.text.casefold() for word in proposed(side)}:
-            counts[word, decided] = counts.get((word, decided), 0) + 1
-    frequent = sorted((key for key, count in counts.items() if count >= least), key=lambda key: (-counts[key], key))
-    return {key: counts[key] for key in frequent[:most]}
+        named.update({word.text.casefold() for word in proposed(side)} | behind.get(text, set()))
+        mistaken.update({unit.text.casefold() for unit in units_of(saliency.row)} if text in behind else ())
+    frequent = sorted((word for word, count in named.items() if count >= least), key=lambda word: (-named[word], word))
+    words = {word: named[word] for word in frequent[:most]}
+    return Chosen(words, len(words.keys() | {word for word, count in mistaken.items() if count >= least}))
 
 
 class _Run:
@@ -158,34 +175,47 @@ class _Run:
         self.subject, self.rows = explainer.subject, rows[explainer.subject]
         self.masked = cache.masked_model(self.subject, way)
 
-    def explain(self, batch_size: int) -> list[Saliency]:
-        """The explanation of the decision about each text."""
+    def explain(self, batch_size: int) -> tuple[list[Saliency], tuple[Correction, ...]]:
+        """The explanation of the decision about each text, and what is behind each mistake."""
         count = len(self.rows)
         part = self.meter.part(SHARES[0] * count, count)
         (saliencies,) = self.cache.explain(
             [self.explainer], {self.subject: self.rows}, [None] * count, batch_size, part
         )
-        return saliencies
+        return saliencies, self._corrections(saliencies)
 
     def audit(
-        self, saliencies: Sequence[Saliency], keys: Mapping[Key, int], groups: Mapping[str, tuple[str, ...]]
+        self,
+        saliencies: Sequence[Saliency],
+        corrections: tuple[Correction, ...],
+        chosen: Chosen,
+        groups: Mapping[str, tuple[str, ...]],
+        classes: Mapping[str, int] | None = None,
     ) -> Audit:
-        """Hide every candidate in every text that has it, and correct the mistakes."""
+        """Hide every chosen word in every text that has it; `classes` are those that another model found for them."""
         units = [{unit.text.casefold(): unit for unit in units_of(row)} for row in self.rows]
-        hidden = [[word for word in dict.fromkeys(word for word, _ in keys) if word in text] for text in units]
+        random = [random_words(row, list(text), RANDOM) for row, text in zip(self.rows, units, strict=True)]
+        hidden = [
+            list(dict.fromkeys([*(word for word in chosen.words if word in text), *drawn]))
+            for text, drawn in zip(units, random, strict=True)
+        ]
         texts = zip(self.rows, units, hidden, strict=True)
         tables = [_coalitions(len(row), [text[word] for word in some]) for row, text, some in texts]
-        part = self.meter.part(SHARES[1] * len(self.rows), sum(map(len, tables)))
+        part = self.meter.part(SHARES[2] * len(self.rows), sum(map(len, tables)))
         logits = self.masked.logits(list(self.rows), tables, part)
-        outcomes = _Outcomes([log_odds(each) for each in logits], [each.argmax(-1).tolist() for each in logits], hidden)
+        decided = [each.argmax(-1).tolist() for each in logits]
+        outcomes = _Outcomes([log_odds(each) for each in logits], decided, hidden, random)
         effects = []
-        for (word, speaks_for), named in keys.items():
-            having, places = outcomes.of(word)
+        for word, named in chosen.words.items():
+            having = [text for text, words in enumerate(units) if word in words]
             scores = tuple(score_of(saliencies[text], units[text][word]) for text in having)
-            pulls = outcomes.pulls(having, places, speaks_for)
-            without = tuple(outcomes.decided[text][at] for text, at in zip(having, places, strict=True))
-            effects.append(Effect(word, speaks_for, named, tuple(having), scores, pulls, without))
-        predictions = [each[0] for each in outcomes.decided]
+            pulls = outcomes.pulls(having, word)
+            speaks_for = int(pulls.mean(0).argmax()) if classes is None else classes[word]
+            without = tuple(outcomes.without(text, word) for text in having)
+            beside = tuple(outcomes.beside(text, word) for text in having)
+            pull = tuple(pulls[:, speaks_for].tolist())
+            effects.append(Effect(word, speaks_for, named, tuple(having), scores, pull, without, beside))
+        predictions = [each[0] for each in decided]
         dropped = sum(bool(row.dropped) for row in self.rows)
         facts = {"way": self.way, "passes": sum(map(len, tables)), "dropped": dropped}
         return Audit(
@@ -197,34 +227,38 @@ class _Run:
             spans=tuple(tuple((word.segment, word.start, word.end) for word in row.words) for row in self.rows),
             scores=tuple(tuple(saliency.word_scores) for saliency in saliencies),
             effects=tuple(effects),
-            corrections=self._corrections(saliencies, predictions),
+            considered=chosen.considered,
+            corrections=corrections,
             groups=groups,
             provenance=self.explainer.provenance | facts,
             model=self,
         )
 
-    def hide(self, audit: Audit, words: Sequence[str]) -> Effect:
-        """What hiding some words together does in every text that has any of them, to the class of the first."""
-        chosen = [word.casefold() for word in words]
-        speaks_for = next(each.speaks_for for each in audit.effects if each.word == chosen[0])
-        units = [[unit for unit in units_of(row) if unit.text.casefold() in chosen] for row in self.rows]
+    def hide(self, words: Sequence[str]) -> Effect:
+        """What hiding some words together does in every text that has any of them, to the class that they speak for."""
+        units = [[unit for unit in units_of(row) if unit.text.casefold() in words] for row in self.rows]
         having = [text for text, some in enumerate(units) if some]
         tables = [_coalitions(len(self.rows[text]), [_together(units[text])]) for text in having]
         logits = self.masked.logits([self.rows[text] for text in having], tables, Meter(None))
-        odds = [log_odds(each)[:, speaks_for] for each in logits]
-        pulls = tuple(float(before - after) for before, after in odds)
+        pulls = np.stack([before - after for before, after in map(log_odds, logits)])
+        speaks_for = int(pulls.mean(0).argmax())
         without = tuple(int(each[1].argmax()) for each in logits)
         scores = (float("nan"),) * len(having)
-        return Effect(", ".join(words), speaks_for, 0, tuple(having), scores, pulls, without)
+        pull = tuple(pulls[:, speaks_for].tolist())
+        return Effect(", ".join(words), speaks_for, 0, tuple(having), scores, pull, without, ())
 
-    def _corrections(self, saliencies: Sequence[Saliency], predictions: Sequence[int]) -> tuple[Correction, ...]:
+    def _corrections(self, saliencies: Sequence[Saliency]) -> tuple[Correction, ...]:
         """The smallest set of words of each mistake whose hiding corrects it."""
-        gold, count = self.gold or predictions, len(saliencies)
+        count = len(saliencies)
+        tables = [_coalitions(len(row), []) for row in self.rows]
+        whole = self.masked.logits(list(self.rows), tables, self.meter.part(0, count))
+        predictions = [int(logits.argmax()) for logits in whole]
+        gold = self.gold or predictions
         wrong = [text for text in range(count) if gold[text] != predictions[text]]
-        part, corrections = self.meter.part(SHARES[2] * count, len(wrong)), []
+        part, corrections = self.meter.part(SHARES[1] * count, len(wrong)), []
         for text in wrong:
             part.check()
-            flip = find_flip(saliencies[text], self.masked, gold[text], MOST, TRIED, Meter(None))
+            flip = find_flip(saliencies[text], self.masked, gold[text], MOST, COMPLETE, Meter(None))
             corrections.append(Correction(text, flip.words, flip.places, flip.exact))
             part.step()
         part.reach(len(wrong) or 1)
@@ -235,22 +269,30 @@ class _Run:
 class _Outcomes:
     """The log-odds of every class, [coalition, class], and the decision of each coalition of every text.
 
-    The first coalition of a text is all of it, the others are without each of its words in `hidden`.
+    The first coalition of a text is all of it, the others are without each of its words in `hidden`, among which are
+    those of `random`.
     """
 
     odds: Sequence[Floats]
     decided: Sequence[Sequence[int]]
     hidden: Sequence[Sequence[str]]
+    random: Sequence[Sequence[str]]
 
-    def of(self, word: str) -> tuple[list[int], list[int]]:
-        """The texts that have a word, and the coalition of each that lacks it."""
-        having = [text for text, words in enumerate(self.hidden) if word in words]
-        return having, [1 + self.hidden[text].index(word) for text in having]
+    def pulls(self, texts: Sequence[int], word: str) -> Floats:
+        """The change of the log-odds that a word makes: [text, class]."""
+        pulls = [self.odds[text][0] - self.odds[text][self._place(text, word)] for text in texts]
+        return np.array(pulls).reshape(len(texts), self.odds[0].shape[-1])
 
-    def pulls(self, having: Sequence[int], places: Sequence[int], index: int) -> tuple[float, ...]:
-        """The change of the log-odds of a class that the word makes in each text."""
-        pairs = zip(having, places, strict=True)
-        return tuple(float(self.odds[text][0, index] - self.odds[text][at, index]) for text, at in pairs)
+    def without(self, text: int, word: str) -> int:
+        """The decision without a word."""
+        return self.decided[text][self._place(text, word)]
+
+    def beside(self, text: int, word: str) -> int:
+        """The decision without a random other word, or without the word in a text that has no other."""
+        return self.without(text, next((other for other in self.random[text] if other != word), word))
+
+    def _place(self, text: int, word: str) -> int:
+        return 1 + self.hidden[text].index(word)
 
 
 def _coalitions(size: int, units: Sequence[Unit]) -> Any:

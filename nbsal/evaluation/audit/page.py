@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
+from nbsal.evaluation.audit.word_table import KINDS, adjusted_p, speaks_for
 from nbsal.render import html
 from nbsal.render.headline import percent
 from nbsal.render.html import ScoredSpan
+from nbsal.render.names import word_name
 
 WORDS, SLICES, MISTAKES, EXAMPLES = 20, 12, 50, 3  # rows of each table, and texts of a word
-MARK = " \N{BLACK DIAMOND} beyond chance"
+BEYOND_CHANCE = "\N{BLACK DIAMOND} beyond chance"
 CELL = "border:0;border-bottom:1px solid rgba(128,128,128,.4);padding:4px 12px 4px 0;text-align:left;vertical-align:top"
 
 
@@ -20,36 +22,33 @@ def summary_html(audit: Any) -> str:
 
 
 def report_html(audit: Any) -> str:
-    """Everything on one page."""
+    """Everything, for a page of its own."""
     parts = [html.headline_html([("text", audit.sentence)]), words_html(audit)]
     parts += [_examples_html(audit)]
     if audit.labels is not None:
         parts += [slices_html(audit), mistakes_html(audit)]
-    body = html.block_html(audit.sentence, "".join(parts), audit.notes, titled=False)
-    return html.page_html(f"Audit: {audit.sentence}", body)
+    return html.block_html(audit.sentence, "".join(parts), audit.notes, titled=False)
 
 
 def words_html(audit: Any, title: str = "Words", count: int = WORDS) -> str:
     """The words that were hidden, those that correct most first; of another model the numbers are after a bar."""
     frame, judged = audit.words.head(count), audit.labels is not None
-    beyond_chance = set(audit.beyond_chance[0].index)
     ends = [""] if audit.other is None else ["", "_other"]
     head = ["Word", "Speaks for", "Texts", "Pull (95 %)"]
-    head += ["Corrects", "Breaks", "Excess", "p (Holm)"] if judged else ["Flips", "p (Holm)"]
+    head += [*(["Corrects", "Breaks", "Excess"] if judged else []), "Flips", "Flips of a random word", "p (Holm)"]
     rows = []
-    for place, row in enumerate(frame.to_dict("records")):
+    for row in frame.to_dict("records"):
         pulls = [tuple(row[f"{name}{end}"] for name in ("pull", "low", "high")) for end in ends]
         pull = " | ".join(f"{mean:+.2f}{_interval(*ends)}" for mean, *ends in pulls)
-        names = ("corrects", "breaks", "excess") if judged else ("flips",)
+        names = ("corrects", "breaks", "excess", "flips") if judged else ("flips",)
         rest = [
             " | ".join(
                 percent(row[f"{name}{end}"], 0) if name == "excess" else str(row[f"{name}{end}"]) for end in ends
             )
             for name in names
         ]
-        rows.append(
-            [row["word"], row["speaks_for"], row["texts"], pull, *rest, _p(row["p_holm"], place in beyond_chance)]
-        )
+        named = [word_name(row["word"]), speaks_for(row), row["texts"]]
+        rows.append([*named, pull, *rest, row["flips_random"], _p(adjusted_p(row), KINDS[row["kind"]])])
     tried = f"{len(audit.words)} words were hidden in every text that has them; {len(frame)} are shown."
     return _section(title, tried, head, rows)
 
@@ -59,7 +58,7 @@ def slices_html(audit: Any, title: str = "Slices", count: int = SLICES) -> str:
     beyond_chance = set(audit.beyond_chance[1].index)
     rows = [
         [row.slice, row.value, row.texts, f"{percent(row.rate)} ({percent(row.low)} to {percent(row.high)})",
-         percent(row.rest), row.toward, _p(row.p_holm, row.Index in beyond_chance)]
+         percent(row.rest), row.toward, _p(row.p_holm, BEYOND_CHANCE if row.Index in beyond_chance else "")]
         for row in audit.slices.head(count).itertuples()
     ]  # fmt: skip
     head = ["Slice", "", "Texts", "Errors (95 %)", "Elsewhere", "Too often", "p (Holm)"]
@@ -71,9 +70,9 @@ def _interval(low: float, high: float) -> str:
     return f" ({low:+.2f} to {high:+.2f})" if isfinite(low) else ""
 
 
-def _p(value: float, beyond_chance: bool) -> str:
-    """An adjusted p-value, and whether it is beyond chance."""
-    return f"{value:.3f}{MARK if beyond_chance else ''}"
+def _p(value: float, kind: str) -> str:
+    """An adjusted p-value, and what it says."""
+    return f"{value:.3f} {kind}".rstrip()
 
 
 def mistakes_html(audit: Any, count: int = MISTAKES) -> str:

@@ -6,12 +6,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from nbsal.evaluation.audit import file, page, slices, tables
+from nbsal.evaluation.audit import file, page, slices, tables, word_table
+from nbsal.evaluation.audit.word_table import CHANCE
+from nbsal.render.exports import Exportable
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import Figure, pandas
 from nbsal.support.validation import Text, checked, plural
 
-CHANCE = 0.05  # adjusted p-value up to which a word or a slice is beyond chance
 Span = tuple[int, int, int]  # of a word: the number of its part of a pair, its first character, and its end
 
 
@@ -20,12 +21,13 @@ class Effect:
     """What hiding a word does in every text that has it; all sequences are in the order of `texts`, their numbers."""
 
     word: str
-    speaks_for: int  # the class whose decisions scores explain by it
-    named: int  # texts in which scores name it
+    speaks_for: int  # the class whose log-odds it raises most
+    named: int  # texts in which scores name it, or hiding it corrects a mistake
     texts: tuple[int, ...]
     scores: tuple[float, ...]
     pulls: tuple[float, ...]  # change of the log-odds of the class that the word makes
     without: tuple[int, ...]  # the class that is decided without it
+    random: tuple[int, ...]  # the class that is decided without a random other word of the text
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,13 @@ class Correction:
 class Hides(Protocol):
     """The model of an audit, which can hide words from all its texts."""
 
-    def hide(self, audit: "Audit", words: Sequence[str]) -> Effect:
-        """What hiding some words together does."""
+    def hide(self, words: Sequence[str]) -> Effect:
+        """What hiding some words together does; they are in lower case, and occur in the texts."""
 
 
 @dataclass(frozen=True, eq=False)
 @checked
-class Audit:
+class Audit(Exportable):
     """What a classifier goes by over many texts; `nbsal.audit` makes it.
 
     `words`, `mistakes` and `slices` are its tables, `beyond_chance` the words and slices of them. `other` is the
@@ -68,6 +70,7 @@ class Audit:
     spans: tuple[tuple[Span, ...], ...]  # of the words of each text
     scores: tuple[tuple[float, ...], ...]  # of the words of each text, for the predicted class
     effects: tuple[Effect, ...]
+    considered: int  # words that were tried, or could have been
     corrections: tuple[Correction, ...]
     groups: Mapping[str, tuple[str, ...]]
     provenance: Mapping[str, Any]
@@ -76,15 +79,23 @@ class Audit:
 
     @cached_property
     def words(self) -> "pandas.DataFrame":
-        """A row for each candidate word and the class it speaks for, the most harmful first.
+        """A row for each candidate word, the most harmful first.
 
-        `pull` is the mean change of that class's log-odds that the word makes, with its 95 % interval; `corrects` and
-        `breaks` are decisions that hiding it turns right and wrong, `excess` is how much more often than its labels
-        texts with the word get the class. `p_holm` is the largest p-value of three tests, adjusted for the number of
-        words: that the word pulls, that texts of other classes get the class more often with it than without, and that
-        hiding it corrects more decisions than it breaks. Without labels, it is that of the first.
+        `speaks_for` is the class whose log-odds the word raises most, `pull` by how much on average, with its 95 %
+        interval. `flips` are decisions that hiding it changes, `flips_random` those that hiding a random other word of
+        the same texts changes; `corrects` and `breaks` are those that turn right and wrong, `excess` is how much more
+        often than its labels texts with the word get the class. `p` tests the net effect: that hiding the word corrects
+        more decisions than it breaks, and that texts of other classes get its class more often with it than without, or
+        `p_flips`, that hiding it changes more decisions than hiding the random words. Without labels, `p` tests that
+        the word pulls. `p_holm` and `p_flips_holm` are adjusted for both tests of all words that could be tried.
+
+        `kind` says which test a word passes at 5 %. With a net effect it "misleads" the model, or it "inverts"
+        decisions, those for its class and those for others. A word without one may change more decisions than random
+        words: it "turns" decisions for and against if hiding it corrects at least a third of them and breaks a third
+        (in texts without a word that has a net effect). Without labels it "pulls", or "turns" decisions both for its
+        class and for others.
         """
-        return tables.words(self)
+        return word_table.words(self)
 
     @cached_property
     def mistakes(self) -> "pandas.DataFrame":
@@ -98,9 +109,12 @@ class Audit:
 
     @property
     def beyond_chance(self) -> "tuple[pandas.DataFrame, pandas.DataFrame]":
-        """The words and the slices whose effects are beyond chance, after adjusting for all that were tried."""
+        """The words and the slices whose effects are beyond chance, after adjusting for all that were tried.
+
+        Words that turn decisions for and against are none: so does good evidence where labels are chance.
+        """
         words, parts = self.words, self.slices
-        return words[(words.p_holm <= CHANCE) & (words.pull > 0)], parts[parts.p_holm <= CHANCE]
+        return words[~words.kind.isin(["turns", ""])], parts[parts.p_holm <= CHANCE]
 
     @property
     def wrong(self) -> list[int]:
@@ -123,11 +137,18 @@ class Audit:
         return tables.without(self, self._named(words))
 
     def hide(self, words: Sequence[str] | str) -> Effect:
-        """What hiding several words together does in every text that has any of them."""
+        """What hiding several words together does in every text that has any of them; they need not be candidates."""
         if self.model is None:
             message = "This audit was loaded from a file, without its model. Call nbsal.audit again."
             raise InputError(message, argument="words", value=words)
-        return self.model.hide(self, [effect.word for effect in self._named(words)])
+        names = [words] if isinstance(words, str) else list(words)
+        there = {
+            self.word(text, place).casefold() for text, spans in enumerate(self.spans) for place in range(len(spans))
+        }
+        for name in names or [""]:
+            if name.casefold() not in there:
+                raise UnknownName("words", name, sorted(there), choice="Pass words that occur in the texts.")
+        return self.model.hide([name.casefold() for name in names])
 
     def _named(self, words: Sequence[str] | str) -> list[Effect]:
         """The effects of some words that were tried, at least one."""
@@ -142,9 +163,15 @@ class Audit:
         """The words that correct or break most decisions, as bars."""
         return tables.plot(self)
 
-    def to_html(self) -> str:
-        """A report on one page, which needs no scripts and no other file."""
+    def render_html(self) -> str:
+        """The report that is written as a page: words, slices, mistakes and examples, as HTML without scripts."""
         return page.report_html(self)
+
+    def _page_title(self) -> str:
+        return f"Audit: {self.sentence}"
+
+    def _as_view(self, views: Any) -> Any:
+        return views.Audit(self)
 
     def _repr_html_(self) -> str:
         return page.summary_html(self)

@@ -1,11 +1,13 @@
 """The words of a text as an audit counts them: equal words are one, whatever their case."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from nbsal.explain.saliency import Saliency
+from nbsal.methods.rng import text_rng
 from nbsal.model.text.tokens import Row
 from nbsal.support.arrays import Floats
 
@@ -41,3 +43,8 @@ def log_odds(logits: Tensor) -> Floats:
     others = torch.stack([precise[:, torch.arange(count) != index].logsumexp(-1) for index in range(count)], 1)
     values: Floats = (precise - others).numpy()
     return values
+
+
+def random_words(row: Row, words: Sequence[str], count: int) -> list[str]:
+    """Some words of a text, drawn at random; the same ones whenever the text is the same."""
+    return [words[place] for place in text_rng(0, row).permutation(len(words))[:count]]

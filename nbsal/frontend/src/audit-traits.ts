@@ -18,14 +18,18 @@ export type Decided = number[];
 
 export interface AuditedWord {
   word: string;
-  /** The class it speaks for. */
+  /** The word as the table shows it: punctuation has a name. */
+  name: string;
+  /** The class it speaks for, or "either class"; "" if that is not clear. */
   label: string;
   texts: number;
   /** Of each model. */
   effects: WordEffect[];
+  /** Decisions that hiding a random other word of the same texts changes. */
+  random: number;
   p: number | null;
-  /** Whether it is beyond chance. */
-  beyond_chance: boolean;
+  /** What its tests say after a sign, as "◆ misleads the model beyond chance"; "" if they say nothing. */
+  kind: string;
   sentence: Phrase[];
   rows: Decided[];
 }

@@ -9,7 +9,6 @@ import { rowList } from "./row-list";
 
 const HINT = "Point at a word to see what was measured.";
 export const MARK = "\u25c6"; // the sign of what is beyond chance
-const BEYOND_CHANCE = "beyond chance";
 
 export function wordTable(context: AuditContext) {
   const { get, set, on, signal } = context;
@@ -83,10 +82,10 @@ const shareText = (value: number | null) =>
 /** A number of each model. */
 const each = (effects: WordEffect[], text: (effect: WordEffect) => string) => effects.map(text).join(" | ");
 
-function cells({ judged }: AuditData, { word, label, texts, effects, beyond_chance }: AuditedWord, most: number) {
-  const side = (name: string, index: number) => {
+function cells({ judged }: AuditData, { word, name, label, texts, effects, kind }: AuditedWord, most: number) {
+  const side = (className: string, index: number) => {
     const bars = effects.map(({ counts }) => {
-      const bar = h("i", { class: name });
+      const bar = h("i", { class: className });
       bar.style.setProperty("--length", `${(100 * counts[index]) / most}%`);
       return bar;
     });
@@ -98,13 +97,13 @@ function cells({ judged }: AuditData, { word, label, texts, effects, beyond_chan
       {},
       each(effects, ({ counts }) => String(counts[index])),
     );
-  const mark = beyond_chance && h("small", { title: BEYOND_CHANCE }, MARK, h("span", {}, ` ${BEYOND_CHANCE}`));
-  const name = h("b", { title: word, dir: "auto" }, word);
+  const mark = kind && h("small", { title: kind.slice(2) }, kind[0], h("span", {}, kind.slice(1)));
+  const shown = h("b", { title: word, dir: "auto" }, name);
   const bars = judged ? [number(1), side("nbsal-breaks", 1), side("nbsal-corrects", 0), number(0)] : [];
   const flips = judged ? [] : [side("nbsal-corrects", 0), number(0)];
   const last = judged ? each(effects, ({ excess }) => shareText(excess)) : each(effects, ({ pull }) => scoreText(pull));
   return [
-    h("span", { class: "nbsal-audit-name" }, name, mark),
+    h("span", { class: "nbsal-audit-name" }, shown, mark),
     h("span", { class: "nbsal-audit-more", title: label }, label),
     ...bars,
     ...flips,
@@ -113,14 +112,16 @@ function cells({ judged }: AuditData, { word, label, texts, effects, beyond_chan
   ];
 }
 
-/** "not · speaks for negative · 45 texts · pull +1.2 (+0.9 to +1.5) · corrects 14, breaks 3 · p 0.003 ◆ beyond chance" */
-function wordNodes({ judged }: AuditData, { word, label, texts, effects, p, beyond_chance }: AuditedWord) {
+/** "not · speaks for negative · 45 texts · corrects 14, breaks 3 · ... · a random word changes 4 · p 0.003 ◆ misleads" */
+function wordNodes({ judged }: AuditData, { name, label, texts, effects, random, p, kind }: AuditedWord) {
   const measured = effects.map(({ counts, pull, low, high, excess }, model) => {
-    const name = effects.length > 1 ? `${"AB"[model]}: ` : "";
+    const owner = effects.length > 1 ? `${"AB"[model]}: ` : "";
     const did = judged ? `corrects ${counts[0]}, breaks ${counts[1]}` : `changes ${counts[0]}`;
     const often = judged ? ` \u00b7 ${shareText(excess)} too often` : "";
-    return ` \u00b7 ${name}${did} \u00b7 pull ${scoreText(pull)} (${scoreText(low)} to ${scoreText(high)})${often}`;
+    return ` \u00b7 ${owner}${did} \u00b7 pull ${scoreText(pull)} (${scoreText(low)} to ${scoreText(high)})${often}`;
   });
-  const chance = ` \u00b7 p ${p === null ? "\u2013" : p.toFixed(3)}${beyond_chance ? ` ${MARK} ${BEYOND_CHANCE}` : ""}`;
-  return [h("b", {}, word), ` \u00b7 speaks for ${label} \u00b7 ${plural(texts, "text")}${measured.join("")}${chance}`];
+  const chance = ` \u00b7 p ${p === null ? "\u2013" : p.toFixed(3)}${kind && ` ${kind}`}`;
+  const baseline = ` \u00b7 a random word changes ${random}`;
+  const head = `${label && ` \u00b7 speaks for ${label}`} \u00b7 ${plural(texts, "text")}`;
+  return [h("b", {}, name), `${head}${measured.join("")}${baseline}${chance}`];
 }

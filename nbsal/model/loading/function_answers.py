@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.support.errors import InputError
+from nbsal.support.validation import plural
 
 LABEL, SCORE = "label", "score"  # the keys of what transformers pipelines return
 
@@ -25,7 +26,7 @@ def read_answer(answer: Any, count: int, labels: list[str] | None) -> NDArray[np
     if not valid or (values.shape[1] > 1 and (values.min() < 0 or values.max() > 1 + 1e-6)):
         message = (
             "model is a function that must take a list of texts and return, for each, a row of probabilities or a list "
-            f'of {{"{LABEL}": ..., "{SCORE}": ...}}; for {count} texts it returned {answer!r:.80}.'
+            f'of {{"{LABEL}": ..., "{SCORE}": ...}}; for {plural(count, "text")} it returned {answer!r:.80}.'
         )
         raise InputError(message, argument="model", value=answer)
     return values

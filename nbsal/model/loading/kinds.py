@@ -9,6 +9,17 @@ from nbsal.model.loading.stand_in import StandIn
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.lazy import transformers
 
+# What a checkpoint may say that it was fine-tuned on, where that is single texts; the last three are embedded models.
+SINGLE_TEXTS = frozenset({
+    "cola", "sst2", "sst-2", "imdb", "rotten_tomatoes", "yelp_polarity", "ag_news", "tweet_eval", "emotion",
+    "reviews", "news", "messages",
+})  # fmt: skip
+
+
+def reads_single_texts(model: Any) -> bool:
+    """Whether a checkpoint says that it was fine-tuned on single texts. Most say nothing: nobody can tell of them."""
+    return str(getattr(model.config, "finetuning_task", "")).lower() in SINGLE_TEXTS
+
 
 def check_kind(model: Any, encoder_decoder: bool = False) -> None:
     """Refuse what is no transformers model, models of other things than text, and encoder-decoders."""

@@ -24,13 +24,14 @@ from nbsal.model.text import tokenize
 from nbsal.support.errors import InputError, LanguageHeadError, ModelError, UnknownName
 from nbsal.support.lazy import transformers
 
+EMBEDDED = ("demo/", "planted/")  # what the names of embedded models begin with
 _DTYPES = ("float32", "float64", "bfloat16", "float16")
 
 
 def load(
     model: Any,
-    *,
     tokenizer: Any = None,
+    *,
     lm: Any = None,
     labels: Sequence[str] | Mapping[int, str] | None = None,
     device: Any = None,
@@ -42,29 +43,34 @@ def load(
 ) -> Subject:
     """Load a model and its tokenizer as a subject, which explainers take.
 
-    `model` is one of:
-    - the name of an embedded model ("demo/reviews", "demo/reviews-small", "demo/news", "demo/nli", "demo/answers",
-      "demo/notes", or "planted/word" and the others of `nbsal.samples.planted`);
-    - the folder of a saved checkpoint, of an adapter or of sentence-transformers, as a string or a `Path`;
-    - an id on the Hugging Face hub, such as "textattack/roberta-base-SST-2";
-    - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
-    - a model of peft, sentence-transformers or setfit, or a pipeline of transformers;
-    - a function from a list of texts to a row of probabilities for each, or to `{"label": ..., "score": ...}` of all
-      labels; or an object that predicts, of scikit-learn, Keras or spaCy. Methods that hide words explain them;
-    - an `nbsal.Endpoint`: a language model behind a server, whose replies `nbsal.answer` explains.
-
     Encoder-decoders that write replies, such as T5 and Marian, are explained by `nbsal.answer` alone.
 
-    `tokenizer` is a transformers tokenizer, a folder or a hub id; the default is the tokenizer saved with the model
-    or, if there is none, with the model that it was fine-tuned from.
-    `lm` is the pretrained checkpoint (hub id, folder or model) whose LM head decodes hidden layers; "tied" decodes with
-    the model's own input embeddings. Models with an LM head of their own need none. `labels` are names for the classes,
-    as a list or a dict from class number to name. `device` and `dtype` say where and in which precision ("float32",
-    "float64", "bfloat16", "float16") to load weights; a model in memory is never moved or converted. `transformer` is
-    the path of the transformer that reads the text, in a module that holds several; `read` is a function of the module
-    and its inputs (a dict) that returns logits, where calling the module does not. `similar_to` is the text whose
-    similarity to others an embedding model explains. `pooling` says how the states of a model without a head become an
-    embedding: "mean" (the default) of all positions, or the "first" or "last" one.
+    Args:
+        model: One of
+
+            - the name of an embedded model ("demo/reviews", "demo/reviews-small", "demo/news", "demo/nli",
+              "demo/answers", "demo/notes", or "planted/word" and the others of `nbsal.samples.planted`);
+            - the folder of a saved checkpoint, of an adapter or of sentence-transformers, as a string or a `Path`;
+            - an id on the Hugging Face hub, such as "textattack/roberta-base-SST-2";
+            - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
+            - a model of peft, sentence-transformers or setfit, or a pipeline of transformers;
+            - a function from a list of texts to a row of probabilities for each, or to `{"label": ..., "score": ...}`
+              of all labels; or an object that predicts, of scikit-learn, Keras or spaCy. Methods that hide words
+              explain them;
+            - an `nbsal.Endpoint`: a language model behind a server, whose replies `nbsal.answer` explains.
+        tokenizer: A transformers tokenizer, a folder or a hub id. By default the one saved with the model or, if there
+            is none, with the model that it was fine-tuned from.
+        lm: The pretrained checkpoint (hub id, folder or model) whose LM head decodes hidden layers; "tied" decodes with
+            the model's own input embeddings. Models with an LM head of their own need none.
+        labels: Names for the classes, as a list or a dict from class number to name.
+        device: Where to load weights. A model in memory is never moved.
+        dtype: The precision to load weights in: "float32", "float64", "bfloat16" or "float16". A model in memory is
+            never converted.
+        transformer: The path of the transformer that reads the text, in a module that holds several.
+        read: A function of the module and its inputs (a dict) that returns logits, where calling the module does not.
+        similar_to: The text whose similarity to others an embedding model explains.
+        pooling: How the states of a model without a head become an embedding: "mean" (the default) of all positions, or
+            the "first" or "last" one.
 
     >>> import nbsal
     >>> nbsal.load("demo/news").labels
@@ -76,7 +82,7 @@ def load(
     if isinstance(model, Endpoint) and tokenizer is None:
         tokenizer = model.tokenizer
     passed_tokenizer = _check_tokenizer(tokenizer)
-    if isinstance(model, str) and model.startswith(("demo/", "planted/")):
+    if isinstance(model, str) and model.startswith(EMBEDDED):
         samples = import_module("nbsal.samples")  # by name: the embedded models are a room above this one
         name, default_tokenizer, mask = model, samples.tokenizer(model), samples.mask(model)
         model = samples.build(name).to(_parse_dtype(dtype))
@@ -126,6 +132,14 @@ def load(
         message = f"The configuration gives several classes the same name: {subject.labels!r:.80}. Pass labels=[...]."
         raise ModelError(message, part="id2label")
     return subject if name is None else subject.record_source(partial(load, **source))
+
+
+def as_subject(model: Any) -> Subject:
+    """A subject as it is, and whatever else `load` takes, loaded."""
+    if isinstance(getattr(model, "subject", None), Subject):  # an explainer or a view, which can be called, too
+        message = f"subject must be a Subject or what nbsal.load takes, not {type(model).__name__}. Pass its `subject`."
+        raise InputError(message, argument="subject", value=model)
+    return model if isinstance(model, Subject) else load(model)
 
 
 def _parse_dtype(name: str) -> torch.dtype:
@@ -196,6 +210,9 @@ def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
         return None  # a model that predicts tokens decodes with its own, which is built at first use
     if not isinstance(lm, str | Path | transformers.PreTrainedModel):
         message = f"lm must be a folder, a hub id, a transformers model or 'tied', not {type(lm).__name__}."
+        raise InputError(message, argument="lm", value=lm)
+    if isinstance(lm, str) and lm.startswith(EMBEDDED):
+        message = f"lm={lm!r} is an embedded model, whose LM head reads that model alone. {lm_head.HINT}"
         raise InputError(message, argument="lm", value=lm)
     source = str(lm) if isinstance(lm, str | Path) else lm.config.name_or_path or type(lm).__name__
     pretrained = _load_lm(source) if isinstance(lm, str | Path) else lm

@@ -156,8 +156,15 @@ def check_tokenizer(model: Any, passed: Any, default: Any) -> None:
 
 
 def special_ids(tokenizer: Any) -> frozenset[int]:
-    """Ids that stand for structure, not for text. The unknown token is text."""
-    return frozenset(tokenizer.all_special_ids) - {tokenizer.unk_token_id} if tokenizer is not None else frozenset()
+    """Ids that stand for structure, not for text. The unknown token is text.
+
+    Tokens such as <|im_end|> have no role that the tokenizer names, but are marked as special.
+    """
+    if tokenizer is None:
+        return frozenset()
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    marked = {index for index, token in added.items() if token.special}
+    return (frozenset(tokenizer.all_special_ids) | marked) - {tokenizer.unk_token_id}
 
 
 def token_name(tokenizer: Any, index: int) -> str:

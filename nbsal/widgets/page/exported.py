@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from IPython.display import display
 
 from nbsal.render import html
+from nbsal.render.exports import Exportable
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked
@@ -17,7 +18,7 @@ from nbsal.widgets.page.snapshot import Snapshots
 
 
 @checked
-class ExportedWidget(CheckedWidget):
+class ExportedWidget(Exportable, CheckedWidget):
     """A widget whose `result` can be exported; a subclass computes it and says when there is one."""
 
     live_name: ClassVar[str] = ""  # what a live page calls the view; "" if no page can answer for it
@@ -42,8 +43,8 @@ class ExportedWidget(CheckedWidget):
         raise NotImplementedError
 
     def render_html(self) -> str:
-        """The result as HTML without scripts that passes the sanitizer of notebooks."""
-        return str(self.result.to_html())
+        """The result as HTML without scripts that passes the sanitizer of notebooks: by default, as a cell shows it."""
+        return str(self.result._repr_html_())
 
     def render_png(self) -> bytes:
         """The result as PNG."""
@@ -70,25 +71,17 @@ class ExportedWidget(CheckedWidget):
             frame = frame.map(html_export.escape_formula).rename(columns=html_export.escape_formula)
         return frame.to_csv(index=False)
 
-    def to_html(self, path: str | Path | None = None, interactive: bool = False, live: bool = False) -> str:
-        """A complete HTML page without scripts, or an `interactive` one that needs neither Python nor a network.
-
-        A `live` page (of Highlight, Layers and Compare) also answers: its reader types another text, and chooses the
-        class, the layer and the method, and a small copy of the model runs in the page. The files of the copy, about
-        20 MB for an embedded model, are written into the folder nbsal-live beside the page. With `path` the page itself
-        is written there; without it, save what is returned beside that folder, in the current one.
-        """
+    def _static_page(self) -> str:
         self._require_result()
-        if live:
-            place = Path("page.html" if path is None else path)
-            page = html_export.live(self, self._page_title(), live_page.describe(self, place.parent, place.name))
-        elif interactive:
-            page = html_export.interactive(self, self._page_title())
-        else:
-            page = html.page_html(self._page_title(), html.snapshot_html(self.render_html(), in_cell=False))
-        if path is not None:
-            live_page.write(path, page)
-        return page
+        return html.page_html(self._page_title(), html.snapshot_html(self.render_html(), in_cell=False))
+
+    def _view_page(self, place: Path | None) -> str:
+        self._require_result()
+        if place is None:
+            return html_export.interactive(self, self._page_title())
+        view = live_page.with_runnable_method(self)
+        page = live_page.describe(view, place.parent, place.name, self)
+        return html_export.live(view, view._page_title(), page)
 
     def to_png(self) -> bytes:
         """A picture as PNG."""

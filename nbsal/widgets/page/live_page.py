@@ -2,17 +2,17 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
-from nbsal.methods.lazy import Decoded, catalogue
-from nbsal.support.errors import InputError, UnknownName, file_error
+from nbsal.explain.lazy import Explainer
+from nbsal.methods.labels import label_of
+from nbsal.methods.lazy import Decoded, catalogue, default
+from nbsal.support.errors import InputError, UnknownName
 from nbsal.widgets.page.choices import method_choice, with_list
 
-if TYPE_CHECKING:
-    from nbsal.explain.explainer import Explainer
-
 METHODS = ("decoded-gradcam", "decoded-gradxact", "gradcam", "gradxact")  # that the page can run
+INSTEAD = ("decoded-gradcam", "gradxact")  # of a method that it cannot run, the first that explains the model
 FOLDER = "nbsal-live"  # beside the page, for the files of its model
 VIEWS = "Highlight, Layers and Compare"
 STYLE = (  # Python saves; and the note above a view that cannot answer
@@ -27,8 +27,23 @@ NEEDS_SERVER = (
 SAVED = "What you see was saved from Python."
 
 
-def describe(view: Any, folder: Path, page: str) -> dict[str, Any]:
-    """Write the model of a view below `folder`, and return what its page needs to answer."""
+def with_runnable_method(view: Any) -> Any:
+    """The view, or a copy of it by the best method of those that a page can run, if it cannot run the view's own."""
+    first, *others = _explainers(view)
+    if others or first.method.name in METHODS:
+        return view
+    explainer = Explainer(first.subject, default.default_method(first.subject, INSTEAD), long=first.long)
+    kept = {*view.trait_names(page=True)} - {"method", "layer", "tau", "selection"}
+    copy = type(view)(explainer, **{name: getattr(view, name) for name in kept})
+    copy.wait()
+    return copy
+
+
+def describe(view: Any, folder: Path, page: str, shown: Any = None) -> dict[str, Any]:
+    """Write the model of a view below `folder`, and return what its page needs to answer.
+
+    `shown` is the view that the page stands for, if its method is another one.
+    """
     from nbsal.live.export import copy_name, export
 
     explainers = _explainers(view)
@@ -48,26 +63,24 @@ def describe(view: Any, folder: Path, page: str) -> dict[str, Any]:
         "inputs": list(view.inputs),
         "needs_server": NEEDS_SERVER.format(page=quote(page)) + SAVED,
         "needs_wasm": NEEDS_WASM + SAVED,
+        "instead": "" if shown in (None, view) else _instead(shown.method, view.method),
     }
 
 
 def live_state(state: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
     """The traits of a view for a live page: the methods that it runs, and who answers from now on."""
     note = f"Edit the text: {page['name']} answers, in this page"
-    result = state["_result"] | {"notes": [*state["_result"]["notes"], note]}
+    result = state["_result"] | {"notes": [*state["_result"]["notes"], *filter(None, (page["instead"], note))]}
     chosen = {name: with_list(state[name], page["methods"]) for name in ("_choices", "_other_choices") if name in state}
     return state | chosen | {"_result": result, "_checking": {}, "_seconds": None}
 
 
-def write(path: str | Path, page: str) -> None:
-    """Write a page into a file."""
-    try:
-        Path(path).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise file_error("path", path, error) from error
+def _instead(method: str, other: str) -> str:
+    """The note about a method that a page cannot run, and the one in its place."""
+    return f"{label_of(method)} needs Python: this page explains by {label_of(other)}"
 
 
-def _explainers(view: Any) -> "list[Explainer]":
+def _explainers(view: Any) -> list[Explainer]:
     """The explainers of a view with its settings."""
     if not view.live_name:
         message = f"{type(view).__name__} cannot be a live page: {VIEWS} can. Pass interactive=True instead."
@@ -83,7 +96,7 @@ def _explainers(view: Any) -> "list[Explainer]":
     return explainers
 
 
-def _check(explainer: "Explainer") -> None:
+def _check(explainer: Explainer) -> None:
     """Refuse settings that the page would not follow."""
     method: Any = explainer.method
     if method.name not in METHODS:

@@ -160,13 +160,6 @@ def tokens_trait(reading: Reading) -> dict[str, Any]:
     return wire.pack([*texts, reading.reply[first:last]], places)
 
 
-def without_special(text: str, tokenizer: Any) -> str:
-    """What a model has written so far, without the marks of its end."""
-    for token in tokenizer.all_special_tokens:
-        text = text.replace(token, "")
-    return text
-
-
 def reply_text(reading: Reading) -> str:
     """The text of a reply, without special tokens and white space around it."""
     return reading.reply[slice(*reply_span(reading))]
@@ -304,7 +297,8 @@ def rival_scores(answer: Answer, rival: str, at: int) -> SpanScores:
     subject, reading = running.explainer.subject, answer.reading
     _, ((_, index), _) = target.terms
     reply = prompts.with_reply(subject, reading.prompt, (*reading.reply_ids[:token], index))
-    other = measure(Hiding(subject, reply, reply.units("sentence")))
+    level = "sentence" if answer.evidence is None else answer.evidence.level
+    other = measure(Hiding(subject, reply, reply.units(level)), level=level)
     scores = np.zeros(len(reading.row))
     scores[: len(span.scores)] = span.scores
     return SpanScores(scores, (token,), target.label, other)

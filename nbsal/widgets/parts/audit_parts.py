@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation.audit.result import Audit, Effect
+from nbsal.evaluation.audit.word_table import KINDS, adjusted_p, speaks_for
 from nbsal.render import html
-from nbsal.render.headline import Phrase, in_row, name_in_sentence, percent, phrases, plain
+from nbsal.render.headline import Phrase, in_row, percent, phrases, plain
+from nbsal.render.names import word_name
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
 from nbsal.widgets.page.wire import utf16_positions
@@ -42,7 +44,7 @@ class Hidden:
 
     def sentence(self, audit: Audit) -> list[Phrase]:
         """What hiding the words does to the decisions of the audited model."""
-        names = in_row([[("for", name_in_sentence(html.label(word)))] for word in self.words])
+        names = in_row([[("for", _quoted(word))] for word in self.words])
         together = " together" if len(self.words) > 1 else ""
         effect, own = self.effects[0], np.array(audit.predictions)
         before, after = own[list(effect.texts)], np.array(effect.without, int)
@@ -81,7 +83,7 @@ class ShownAudit:
     def heading(self) -> str:
         """In how many texts the picked words are."""
         texts = {text for hidden in self.hidden for text in hidden.effects[0].texts}
-        return f"{plural(len(texts), 'text')} with {' or '.join(f'“{html.label(word)}”' for word in self.picked)}"
+        return f"{plural(len(texts), 'text')} with {' or '.join(map(_quoted, self.picked))}"
 
     def to_frame(self) -> "pandas.DataFrame":
         """The words, the most harmful first."""
@@ -109,17 +111,17 @@ def headline(audit: Audit) -> list[Phrase]:
     sentence: list[Phrase] = []
     for name, each in zip("AB", models(audit), strict=False):
         text = each.sentence if audit.other is None else f"{' ' * bool(sentence)}{name}: {each.sentence}"
-        quoted = (f"“{html.label(word)}”" for word in each.words.word)
+        quoted = map(_quoted, each.words.word)
         mark = next((word for word in quoted if word in text), "")
         before, _, after = text.partition(mark) if mark else (text, "", "")
-        sentence += phrases(before, ("for", name_in_sentence(mark[1:-1])), after) if mark else phrases(text)
+        sentence += phrases(before, ("for", mark), after) if mark else phrases(text)
     return sentence
 
 
 def first_picked(audit: Audit) -> list[str]:
     """The word that the sentence names, or the first one."""
     words = list(dict.fromkeys(audit.words.word))
-    return [word for word in words if f"“{html.label(word)}”" in audit.sentence][:1] or words[:1]
+    return [word for word in words if _quoted(word) in audit.sentence][:1] or words[:1]
 
 
 def audit_trait(audit: Audit) -> Wired:
@@ -142,12 +144,13 @@ def audit_trait(audit: Audit) -> Wired:
 def headings(audit: Audit) -> dict[str, str]:
     """What the words, the slices and the mistakes come to."""
     words, parts = audit.beyond_chance
-    judged = audit.labels is not None
-    verb = ("misleads" if len(words) == 1 else "mislead") if judged else ("pulls" if len(words) == 1 else "pull")
+    turns = int((audit.words.kind == "turns").sum())
+    verb = f"{'pull' if audit.labels is None else 'mislead'}{'s' * (len(words) == 1)}"
+    both_ways = f"; {turns} {'turns' if turns == 1 else 'turn'} decisions, for and against" if turns else ""
     corrected, wrong = sum(bool(each.words) for each in audit.corrections), len(audit.corrections)
     differ = "differs" if len(parts) == 1 else "differ"
     return {
-        "words": f"{len(words)} of {plural(len(audit.words), 'word')} {verb} the model beyond chance",
+        "words": f"{len(words)} of {plural(len(audit.words), 'word')} {verb} the model beyond chance{both_ways}",
         "slices": f"{len(parts)} of {plural(len(audit.slices), 'slice')} {differ} from all other texts beyond chance",
         "mistakes": f"{plural(wrong, 'mistake')}, of which hiding a few words corrects {corrected}",
     }
@@ -203,23 +206,30 @@ def behind_words(audit: Audit, number: int) -> str:
         return ""
     if not mistake.words:
         return "Hiding a few words does not correct it."
-    names = plain(in_row([[("for", f"“{html.label(word)}”")] for word in mistake.words]))
-    return f"Hiding {names} corrects it; {'no fewer words do' if mistake.exact else 'fewer may do'}."
+    names = plain(in_row([[("for", _quoted(word))] for word in mistake.words]))
+    rule = "no fewer words do" if mistake.exact else "fewer may do"
+    return f"Hiding {names} corrects it{f'; {rule}' * (len(mistake.words) > 1)}."
+
+
+def _quoted(word: str) -> str:
+    """A word as sentences name it."""
+    return f"“{html.label(word)}”"
 
 
 def _words(audit: Audit) -> Iterator[Wired]:
-    """A row for each word and class."""
-    beyond_chance = set(audit.beyond_chance[0].index)
+    """A row for each word."""
     numbers = set(text_numbers(audit))
-    for place, row in enumerate(audit.words.to_dict("records")):
+    for row in audit.words.to_dict("records"):
         hidden = hidden_word(audit, row["word"])
         yield {
             "word": row["word"],
-            "label": row["speaks_for"],
+            "name": word_name(row["word"]),
+            "label": speaks_for(row),
             "texts": row["texts"],
             "effects": [_effect(audit, row, end) for end in ["", "_other"][: len(models(audit))]],
-            "p": _number(row["p_holm"]),
-            "beyond_chance": place in beyond_chance,
+            "random": row["flips_random"],
+            "p": _number(adjusted_p(row)),
+            "kind": KINDS[row["kind"]],
             "sentence": hidden.sentence(audit),
             "rows": [each for each in hidden.listed(audit) if each[0] in numbers],
         }

@@ -112,7 +112,7 @@ class HeadGrid:
         ]
         return pandas.DataFrame(rows, columns=["block", "head", "kind", "on", "attends_to"])
 
-    def to_html(self, notes: Sequence[str] = ()) -> str:
+    def render_html(self, notes: Sequence[str] = ()) -> str:
         """A table without scripts, with more `notes`; heads that are off are struck and have a dashed border."""
         numbers = "".join(_header_html(str(head), "center") for head in range(self.roles.shape[1]))
         rows = f"<tr>{_header_html('head')}{numbers}</tr>"

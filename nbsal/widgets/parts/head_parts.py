@@ -78,7 +78,7 @@ class HeadAttention:
         block, head = self.head
         return f"Block {block}, head {head}: {habit}; here {self.here}"
 
-    def to_html(self, habit: str) -> str:
+    def render_html(self, habit: str) -> str:
         """A table without scripts, with the words on both axes."""
         if len(self.names) > MAX_WORDS:
             return html.block_html(self.heading(habit), "", [f"The map of {len(self.names)} words is left out here."])

@@ -18,8 +18,8 @@ Written by `python -m tests.bench.features --write`. Every answer but the dashes
 of code against the installed version of the tool, on tiny random models (`tests/bench/features/probe_NAME.py`). "yes":
 it ran and returned what it should; "partly": with a limit that the notes name; "no": the tool raised an error or its
 result was wrong, with the versions that the notes name; "–": we know of nothing for it in the tool's interface, so
-nothing was run. EvalxNLP is missing: no package of it could be found to install.
-shapiq is the newest version that runs on Python 3.11.
+nothing was run. EvalxNLP is missing: no package of it could be found to install. shap and shapiq are the newest
+versions that run on Python 3.11.
 """
 AHEAD = """## Where others are ahead
 
@@ -29,7 +29,8 @@ TABLES = """## Features
 
 One table for each kind of tool, with the rows in which one of its tools has an answer. The first row counts methods as
 each tool lists them: captum's count includes variants for layers and neurons, shapiq's are its approximators, and
-llmSHAP's its ways to draw coalitions.
+llmSHAP's its ways to draw coalitions. nbsal's count leaves out variants that reproduce other programs, and random
+scores.
 """
 TEXTS = """Measured by `python -m tests.bench.peers --write`, which says how each tool is called: the same texts and
 model, one thread, seconds of CPU including loading, in turn, while other programs kept the machine busy. The ratio is
@@ -38,6 +39,22 @@ the other tool's time over ours: below 1, it is quicker.
 REPLIES = """Replies, by `python -m tests.bench.answer_peers --write`: one reply of `demo/notes` with five documents, a
 warm call of each tool, ours without the check of its sentence (`check=False`), which the others lack; one thread,
 seconds of CPU without loading, in turn, while other programs kept the machine busy.
+"""
+NEW = """## New in 2026, not tried
+
+Read in the descriptions of the packages, of AgentDoG in its paper (arXiv 2601.18491). Nothing of this was run.
+
+- **explainkit 0.2.0**: Explains a function from texts to probabilities by occlusion, a surrogate, LIME or SHAP. Scores
+  the result by deletion, sufficiency, marked words, and by replacing the strongest words; adds up words over a corpus.
+  It has nbsal's idea that an explanation must be tested; its description names no gradients, hidden layers or views.
+- **shap 0.54.1 and shapiq 1.8.0**: Newer than those in the tables; they need Python 3.12. shapiq now brings its games
+  and its benchmark.
+- **langextract 1.7.1**: Lets a language model extract facts from documents and shows each at its place in the text.
+  That says where the words of an extraction stand, not what a model's output depends on.
+- **agent-replay** (package trajectory-causal-attribution 1.0.0): Records the run of an agent, repeats it without one
+  step at a time, and compares how often it fails. It hides steps, where nbsal hides words, documents or messages.
+- **AgentDoG**: Guard models of 4 to 8 billion weights for runs of agents. They name the source, the way and the harm of
+  a risk, and point to the step and the sentence. nbsal explains the guard that you have.
 """
 SOURCES = "What is not a row of the table was read in the tool's documentation and not run."
 BETTER = {
@@ -130,10 +147,11 @@ def page() -> str:
         _more(results),
         _quicker(speed),
         TABLES,
-        f"We know of no other tool with {_alone(results)}.\n",
+        f"Of the tools in these tables only nbsal has {_alone(results)}.\n",
     ]
     parts += [_features(kind, {tool: results[tool] for tool in ("nbsal", *tools)}) for kind, tools in KINDS.items()]
-    parts += [f"## What they do better\n\n{SOURCES}\n\n{better}\n", "## Time and lines of code\n", _speed(speed)]
+    parts += [f"## What they do better\n\n{SOURCES}\n\n{better}\n", NEW]
+    parts += ["## Time and lines of code\n", _speed(speed)]
     return "\n".join([*parts, "## Notes\n", *(_notes(tool, results[tool]) for tool in results)])
 
 

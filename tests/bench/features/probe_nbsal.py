@@ -24,7 +24,8 @@ def _reply(build=models.writer, method="gradxact", **settings):
 
 def methods(folder):
     names = catalogue.names()
-    return f"{len(names)} names, {sum('@' in name for name in names)} of them reference methods"
+    variants = [name for name in names if "@" in name]
+    return f"{len(names) - len(variants) - 1} methods, beside {len(variants)} reference variants and random scores"
 
 
 def batch(folder):

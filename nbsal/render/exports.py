@@ -1,0 +1,66 @@
+"""The HTML page of a result, or of a view of one: returned as text, or written into a file."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any, overload
+
+from nbsal.render import html
+from nbsal.support.validation import checked
+
+
+@checked
+class Exportable:
+    """What has an HTML page: a subclass renders its content, names the page and, of a result, says which view it has.
+
+    >>> class Greeting(Exportable):
+    ...     def _page_title(self):
+    ...         return "A greeting"
+    ...
+    ...     def render_html(self):
+    ...         return "<p>Hello</p>"
+    >>> "<title>A greeting</title>" in Greeting().to_html()
+    True
+    """
+
+    @overload
+    def to_html(self, path: None = None, *, interactive: bool = False, live: bool = False) -> str: ...
+    @overload
+    def to_html(self, path: str | Path, *, interactive: bool = False, live: bool = False) -> Path: ...
+    def to_html(self, path: str | Path | None = None, *, interactive: bool = False, live: bool = False) -> str | Path:
+        """A complete HTML page without scripts, or an `interactive` one that needs neither Python nor a network.
+
+        With `path` the page is written there, and the path is returned. A `live` page (of Highlight, Layers and Compare
+        with an explainer) also answers: its reader types another text, and chooses the class, the layer and the method,
+        and a small copy of the model runs in the page. The files of the copy, about 20 MB for an embedded model, are
+        written into the folder nbsal-live beside the page. Without `path`, that is in the current folder, in which what
+        is returned must then be saved.
+        """
+        place = Path("page.html" if path is None else path)
+        page = self._view_page(place if live else None) if interactive or live else self._static_page()
+        if path is None:
+            return page
+        place.write_text(page, encoding="utf-8")
+        return place
+
+    def render_html(self) -> str:
+        """The content as HTML without scripts that passes the sanitizer of notebooks."""
+        raise NotImplementedError
+
+    def _page_title(self) -> str:
+        """The title of the page, as plain text."""
+        raise NotImplementedError
+
+    def _static_page(self) -> str:
+        return html.page_html(self._page_title(), self.render_html())
+
+    def _view_page(self, place: Path | None) -> str:
+        """The page of the view, which runs without Python; with a `place`, where the page is to be, a live one."""
+        view = self._as_view(import_module("nbsal.widgets"))  # by name: the views are a room above all results
+        try:
+            return str(view._view_page(place))
+        finally:
+            view.close()
+
+    def _as_view(self, views: Any) -> Any:
+        """The view of a result, one of the `views` in nbsal.widgets."""
+        raise NotImplementedError
