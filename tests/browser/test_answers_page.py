@@ -89,7 +89,7 @@ def test_choosing_words_of_a_source_lights_the_reply(show, sheet, answers):
 
 
 def test_a_rival_turns_the_signs_and_blue_speaks_for_it(show, sheet, answers, views):
-    view = Answers(answers.subject, bench.ASKED, documents=bench.NOTES, method="occlusion").wait()
+    view = Answers(answers.subject, bench.ASKED, documents=bench.NOTES, method="occlusion", unit="word").wait()
     (at,) = place(view, "Oslo")
     root = show(view, live=True)
     word(root, "Oslo").click()

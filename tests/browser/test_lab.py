@@ -24,7 +24,7 @@ ipywidgets.jslink((pair[0], "layer"), (pair[1], "layer"))
 ipywidgets.HBox(pair)
 """
 BUSY = """
-layer, deadline = view.result.provenance["parameters"]["layer"], time.monotonic() + 60
+layer, deadline = view.result.provenance["parameters"]["layer"], time.monotonic() + 20
 print("busy at layer", layer)
 while view.result.provenance["parameters"]["layer"] == layer and time.monotonic() < deadline:
     time.sleep(0.02)
