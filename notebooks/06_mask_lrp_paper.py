@@ -444,9 +444,19 @@ asked, gold = [asked[i] for i in fits], [questions["answers"].tolist()[i] for i 
 pointing = {name: nbsal.Explainer(answers, name) for name in printed.ANSWERS["SQuAD v1"]}
 pointing["random"] = [nbsal.Explainer(answers, "random", seed=seed) for seed in range(RUNS)]
 spans = Cache()
+
+
+def pointed(name, measure, explainers, **settings):
+    """How well explanations point at the answers; results that were stored before are loaded."""
+    path = RESULTS / f"{stand_in}SQuAD v1-{len(asked)}-{name}.npz"
+    if not path.exists():
+        measure(explainers, asked, gold, K, cache=spans, progress=False, **settings).save(path)
+    return Results.load(path)
+
+
+recall = pointed("recall", nbsal.evaluation.answer_recall_at, pointing)
+precision = pointed("precision", nbsal.evaluation.precision_at, pointing)
 name = f"{stand_in}SQuAD v1, {answers.name}, k = {K}"
-recall = nbsal.evaluation.answer_recall_at(pointing, asked, gold, K, cache=spans, progress=False)
-precision = nbsal.evaluation.precision_at(pointing, asked, gold, K, cache=spans, progress=False)
 print(f"{len(asked)} questions that fit the model's length")
 paper.answer_table({f"recall: {name}": recall, f"precision: {name}": precision})
 
@@ -470,9 +480,9 @@ printed.flat(percent.sort_index(axis=1, level=0, sort_remaining=False)).round(2)
 as_published = {name: nbsal.Explainer(answers, f"{name}@published") for name in printed.ANSWERS["SQuAD v1"]}
 steps = {
     "here": recall,
-    "rows as published": nbsal.evaluation.answer_recall_at(as_published, asked, gold, K, cache=spans, progress=False),
-    "ranked and divided as published too": nbsal.evaluation.answer_recall_at(
-        as_published, asked, gold, K, variant="published", cache=spans, progress=False
+    "rows as published": pointed("rows", nbsal.evaluation.answer_recall_at, as_published),
+    "ranked and divided as published too": pointed(
+        "ranking", nbsal.evaluation.answer_recall_at, as_published, variant="published"
     ),
 }
 step_by_step = pandas.DataFrame({name: 100 * one.mean().set_index("explainer")["mean"] for name, one in steps.items()})
