@@ -146,6 +146,16 @@ def test_a_flip_counts_the_different_sets_that_it_tried(explain, monkeypatch):
     assert nbsal.flip(explain, "A dull film.", to="positive").to == "positive"
 
 
+def test_a_class_that_is_not_reached_is_named():
+    def reads_three(texts):
+        return [[0.8, 0.1, 0.1] if "lovely" in text else [0.1, 0.8, 0.1] for text in texts]
+
+    explain = nbsal.Explainer(nbsal.load(reads_three, labels=["good", "bad", "odd"]), "occlusion")
+    result = nbsal.flip(explain, "a lovely film", to="odd")
+    assert not result.changes and result.exact and result.tried == 7, "other sets do turn it, to another class"
+    assert result.to == "odd" and {"good", "odd"} <= set(re.findall(r"\w+", result.sentence))
+
+
 def test_one_word_that_turns_a_long_text_is_found_whatever_its_score(opinions):
     text = "the story of the film was lovely from start to end as everyone had expected and umbrella said"
     scored = replace(opinions(text), scores=tuple(-score for score in opinions(text).scores))
