@@ -31,8 +31,8 @@ class Audit(View):
     """The words that a classifier goes by: a finished Audit, or an Explainer with texts and, if there are any, labels.
 
     `picked` are the words whose texts are listed, with what hiding all of them does; None is the word that the first
-    sentence names, or else the first word. `opened` is the number of a text that is shown in full. `groups`, `other` and `least` are those of
-    `nbsal.audit`.
+    sentence names, or else the first word. `opened` is the number of a text that is shown in full. `groups`, `other`
+    and `least` are those of `nbsal.audit`.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "occlusion")

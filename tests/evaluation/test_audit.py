@@ -248,6 +248,10 @@ def test_nothing_is_beyond_chance_where_there_is_nothing(opinions):
     result = nbsal.audit(opinions, texts, wrong, progress=False)
     assert len(result.words) and len(result.wrong) and not result.words.kind.any()
     assert not any(f"“{word}”" in result.sentence for word in result.words.word), "no word leads that may be chance"
+    sources = ["b" if number % 4 == 0 else "a" for number in range(len(texts))]
+    mistaken = [1 - label if source == "b" else label for label, source in zip(labels, sources, strict=True)]
+    by_source = nbsal.audit(opinions, texts, mistaken, groups={"source": sources}, progress=False)
+    assert "“source: " in by_source.sentence and not len(by_source.beyond_chance[0])
     random.Random(1).shuffle(labels)
     shuffled = nbsal.audit(opinions, texts, labels, progress=False)
     assert shuffled.words.p_holm.min() > 0.05 and not len(shuffled.beyond_chance[0])
