@@ -454,7 +454,7 @@ pandas.concat(
 # **What the paper saw.** Its method shares almost no token, its rivals more and more of them as the lists grow.
 #
 # **What you see.** On SST-2, the same: of the top fifty tokens the decoded layer shares none, AllenNLP's methods
-# three or four. The undecoded layer shares none either, so here too it is the layer that counts. On AG News no method
+# four or five. The undecoded layer shares none either, so here too it is the layer that counts. On AG News no method
 # shares more than three tokens in a hundred; from sixty on the decoded layer shares about as many as Integrated, and
 # no fewer than Shapley and the undecoded layer. This does not confirm the paper on AG News.
 #
@@ -593,7 +593,7 @@ paper.shared_tokens(words, "negative", "positive", TOP)
 # **What the paper saw.** Its method shares between no token and six, its rivals three to thirty. Its lists hold
 # pieces of capitalised words, *ASHINGTON* and *ONDON*, because RoBERTa keeps capitals.
 #
-# **What you see.** On SST-2, none for the decoded layer and three or four for each of AllenNLP's methods, much as in
+# **What you see.** On SST-2, none for the decoded layer and four or five for each of AllenNLP's methods, much as in
 # the paper. On AG News, no method shares more than one token in any pair of topics: with this model and these texts
 # the methods cannot be told apart by the tokens that they share.
 #

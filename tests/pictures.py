@@ -12,6 +12,7 @@ from PIL import Image
 NOTEBOOK = 1_500_000  # bytes of a notebook file, at most
 COLOURS = (128, 64, 32, 24)  # tried in this order until a notebook is small enough
 SCALE = 0.75  # of the pixels of a picture that is drawn at twice its size, if fewer colours are not enough
+TIMES = 2  # that pictures are scaled at most
 SMALL = 20_000  # bytes of a picture that is not worth fewer colours
 
 
@@ -55,7 +56,7 @@ def fit(notebook: Any) -> None:
     """Give the pictures of a notebook fewer colours, then fewer pixels, until it is small enough."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     outputs = [output for output in outputs if len(output.get("data", {}).get("image/png", "")) > SMALL]
-    for colours, scale in [*((colours, 1.0) for colours in COLOURS), (COLOURS[-1], SCALE)]:
+    for colours, scale in [*((colours, 1.0) for colours in COLOURS), *[(COLOURS[-1], SCALE)] * TIMES]:
         for output in sorted(outputs, key=lambda output: -len(output.data["image/png"])):
             if len(nbformat.writes(notebook).encode()) <= NOTEBOOK:
                 return

@@ -171,7 +171,7 @@ def test_pictures_shrink_until_a_notebook_is_small(monkeypatch):
     picture = b64encode(pictures.with_palette(Image.fromarray(pixels))).decode()
     monkeypatch.setattr(pictures, "SMALL", 1000)
     sizes = []
-    for most, colours, width in ((1_000_000, 128, 300), (len(picture), 64, 300), (1, 24, 225)):
+    for most, colours, width in ((1_000_000, 128, 300), (len(picture), 64, 300), (1, 24, 169)):
         monkeypatch.setattr(pictures, "NOTEBOOK", most)
         output = nbformat.v4.new_output("display_data", {"image/png": picture})
         pictures.fit(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=[output])]))
