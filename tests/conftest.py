@@ -86,14 +86,13 @@ def no_machine_is_slow():
 
     Tests of what a slow machine does say so.
     """
-    from nbsal.explain import checking
-    from nbsal.widgets import base
+    from nbsal.widgets import base, checked_view
     from nbsal.widgets.page import slow_methods
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slow_methods, "SLOW", 1000.0)
         patch.setattr(slow_methods, "MANY", 10**6)
-        patch.setattr(checking, "QUICK", 1000.0)
+        patch.setattr(checked_view, "LONGEST", 1000.0)
         patch.setattr(base, "DISPLAY_TIMEOUT", 120.0)
         yield
 
