@@ -22,8 +22,7 @@
 # **After this notebook you can** write the paper's method from its equations, say what its two games measure, read a
 # table of paired tests, and tell which of the paper's claims hold on other models.
 #
-# **Time:** an hour to read, or five minutes for the last table, which has the paper's claims and whether they hold
-# here. **Know before:** what a transformer block and a gradient are; notebook 02 introduces
+# **Time:** 45 minutes to read. **Know before:** what a transformer block and a gradient are; notebook 02 introduces
 # the method more slowly, notebook 08 the games.
 #
 # **What differs from the paper.** The paper fine-tunes RoBERTa base, which has twelve blocks, and evaluates all 872
@@ -48,15 +47,14 @@ from pathlib import Path
 
 import pandas
 import torch
-from IPython.display import Markdown, display
+from IPython.display import display
 
 import nbsal
 from nbsal.evaluation import Cache, Results
 from nbsal.evaluation.cache import explain_texts
 from nbsal.evaluation.results import join_results
-from nbsal.figures import claims, pages, printed
 from nbsal.figures import decoding_saliency as paper
-from nbsal.methods import catalogue
+from nbsal.figures import pages, printed
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
 SIZE = int(os.environ.get("NBSAL_SIZE", 200 if DATA else 20)) or None  # texts of each data set; 0: all
@@ -306,16 +304,12 @@ paper.game_curves(topics, [*BEST[1:], "Grad-CAM l0", *THERMOSTAT, "random"])
 # **What the paper saw.** Layer 6 of 12 reveals about as well as the best rivals. In the Hiding game Shapley wins
 # clearly, Integrated is second, and layer 6 is level with Occlusion and better than the other four.
 #
-# **What you see.** Integrated and Shapley hide best, here too, then layer 5; in the paper Shapley is ahead of
-# Integrated, here it is the other way round. In the Revealing game almost every method reaches its plateau with the
-# first tenth of the tokens. The tests below say which differences are more than chance.
+# **What you see.** Integrated and Shapley hide best, here too, then layer 5. In the Revealing game almost every method
+# is at once where it stays. The tests below say which differences are more than chance.
 #
-# **Why.** What makes Integrated hide so much better here than in the paper (Table 1: 0.41 against 0.66) is not known:
-# model, texts and training differ, and no test here takes them apart. Two Shapley permutations instead of 25 are a
-# likely reason why Shapley is not first. Shapley values *are* averages of what happens to the prediction when tokens
-# come and go, which is what the game measures; the paper says so. They cost a forward pass for each token of each
-# permutation, of which the paper takes 25 and the published notebook 2. Decoding costs one forward and one backward
-# pass.
+# **Why.** Shapley values *are* averages of what happens to the prediction when tokens come and go, which is what the
+# game measures; the paper says so. They cost a forward pass for each token of each permutation, of which the paper
+# takes 25 and the published notebook 2. Decoding costs one forward and one backward pass.
 #
 # ## Table 1: the areas
 
@@ -328,21 +322,14 @@ rows_2 = [*BEST, "Grad-CAM l5", "per-type Grad-CAM l5", "Grad-CAM l0", *THERMOST
 paper.area_table({title[news]: topics}, [*BEST, *rows_2[4:6]], explainers=rows_2)
 
 # %% [markdown]
-# The paper's Table 1, whole. Its best layers are 7 (SST-2) and 6 (AG News):
-
-# %%
-printed.flat(printed.frame(printed.AREAS, printed.GAMES)).astype(object).fillna("")
-
-# %% [markdown]
-# Ours beside the paper's. Layer $l$ of our six stands beside layer $2l$ of the paper's twelve, so its layers 5, 7 and 9
-# have no counterpart:
+# Beside the paper's own numbers. Layer $l$ of our six stands beside layer $2l$ of the paper's twelve:
 
 # %%
 HALF = {f"decoded {name} l{k}": f"decoded {name} l{2 * k}" for name in ("Grad-CAM", "Simple") for k in range(7)}
 
 
 def with_paper(results, table, names):
-    shown = printed.flat(printed.beside(results, table, HALF))
+    shown = printed.beside(results, table, HALF)
     return shown.loc[[name for name in shown.index if name in names]].round(3).astype(object).fillna("")
 
 
@@ -358,20 +345,20 @@ with_paper(both, printed.AREAS, {*rows_1, *rows_2})
 
 # %%
 other = frames[news].iloc[len(many[news]) :].iloc[:60] if DATA else few  # texts of AG News that no other cell uses
-ablation = {
-    "ablation": {
+claim = {
+    "claim": {
         "decoded Grad-CAM l5": nbsal.Explainer(news, "decoded-gradcam", layer=5),
         "Grad-CAM l5": nbsal.Explainer(news, "gradcam", layer=5),
         "per-type Grad-CAM l5": nbsal.Explainer(news, PerType(layer=5)),
     }
 }
-ablations = {
-    f"{title[reviews]}, {len(many[reviews])} texts": sentiments,
-    f"{title[news]}, {len(many[news])} texts": games(title[news], ablation, many[news]),
-    f"{title[news]}, {len(other)} other texts": games(f"{title[news]} other", ablation, other),
+claims = {
+    f"{title[news]}, {len(many[news])} texts": games(title[news], claim, many[news]),
+    f"{title[news]}, {len(other)} other texts": games(f"{title[news]} other", claim, other),
 }
 against = ["Grad-CAM l5", "per-type Grad-CAM l5"]
-margins = {name: results.paired("decoded Grad-CAM l5", against) for name, results in ablations.items()}
+tests = {f"{title[reviews]}, {len(many[reviews])} texts": sentiments} | claims
+margins = {name: results.paired("decoded Grad-CAM l5", against) for name, results in tests.items()}
 pandas.concat(margins).droplevel(1).drop(columns="first").round(4)
 
 # %% [markdown]
@@ -395,11 +382,11 @@ pandas.concat(margins).droplevel(1).drop(columns="first").round(4)
 # Against the rivals of each data set:
 
 # %%
-rivals = {
+tests = {
     f"{title[reviews]}, {len(many[reviews])} texts": sentiments.paired("decoded Grad-CAM l5", ALLEN),
     f"{title[news]}, {len(few)} texts": topics.paired("decoded Grad-CAM l5", THERMOSTAT),
 }
-pandas.concat(rivals).droplevel(1).drop(columns="first").round(4)
+pandas.concat(tests).droplevel(1).drop(columns="first").round(4)
 
 # %% [markdown]
 # **What you see.** On SST-2, decoded Grad-CAM hides better than all three of AllenNLP's methods, by 0.15 to 0.25 with
@@ -561,9 +548,9 @@ paper.overlap_counts({title[reviews]: words, title[news]: topic_words}, COUNTS)
 # **What the paper saw.** Its clouds name their class. AllenNLP's contain *and* and *pokemon*, and words of the
 # opposite class such as *dreadful*.
 #
-# **What you see.** Words of judgement in both sentiments, pieces of words, and function words among AllenNLP's. On AG
-# News, words of the topic for every method; *39* and *#* are pieces of `#39;`, a damaged apostrophe in the data, and
-# *ap* and *reuters* are the agencies that the texts begin with.
+# **What you see.** Words of judgement in both sentiments, and function words among AllenNLP's. On AG News, words of the
+# topic for every method; *39* and *#* are pieces of `#39;`, a damaged apostrophe in the data, and *ap* and *reuters*
+# are the agencies that the texts begin with.
 #
 # Tables 3 to 8 list the shared tokens of each pair of topics, Table 9 those of both sentiments. A class that was
 # never predicted is named.
@@ -659,74 +646,6 @@ print(f"{file.name}: {len(gold)} texts, {file.stat().st_size / 1000:.0f} kB")
 pages.supplement({name: one[:2] for name, one in highlighted.items()}, gold[:2], "The first two texts")
 
 # %% [markdown]
-# ## The paper's claims, and whether they hold here
-#
-# Every number in this table is computed from the results above. Margins are positive where the decoded layer 5 is
-# better; *p* is adjusted for the number of comparisons on the same texts. A verdict needs a *p* below 0.05.
-
-# %% tags=["claims"]
-panels = {title[reviews]: sentiments, title[news]: topics}
-
-
-def best_layer(results):
-    """The decoded layer with the largest difference of the two areas, and the areas of the first and the last."""
-    areas = results.auc().pivot(index="explainer", columns="game", values="auc")
-    decoded = {k: areas.loc[f"decoded Grad-CAM l{k}"] for k in layers}
-    best = max(layers, key=lambda k: decoded[k]["revealing"] - decoded[k]["hiding"])
-    shown = (f"l{k} {decoded[k]['revealing']:.2f} / {decoded[k]['hiding']:.2f}" for k in (layers[0], best, layers[-1]))
-    return best, ", ".join(shown)
-
-
-def shared(clouds):
-    """Whether the decoded layer has fewer tokens in several classes than every rival, and the counts."""
-    counts = {name: int(cloud.shared(TOP)["shared"].sum()) for name, cloud in clouds.items()}
-    rivals = [count for name, count in counts.items() if "Grad-CAM" not in name]
-    fewest = counts["decoded Grad-CAM l5"] < min(rivals)
-    return claims.YES if fewest else claims.NO, ", ".join(f"{name} {count}" for name, count in counts.items())
-
-
-best = {name: best_layer(results) for name, results in panels.items()}
-highest = max(layer for layer, _ in best.values())
-own = min(row[row["token"]] ** 2 for _, row in path.iterrows())
-costs = catalogue.table()["cost"]
-first = {
-    name: results.paired("decoded Grad-CAM l5", "Grad-CAM l0") for name, results in panels.items()
-}  # Table 1 has no test against the embeddings
-simple = {
-    title[reviews]: sentiments.paired("decoded Simple l3", "simple@allennlp"),
-    title[news]: topics.paired("decoded Simple l3", "Simple l0"),
-}
-of_sentiments, of_topics = ({name: frame} for name, frame in rivals.items())
-rows = [
-    (
-        "The LM head decodes every layer, also of the fine-tuned model (3.2, Figure 1)",
-        claims.YES if own > 0.5 else claims.NO,
-        f"Figure 1: probability of a position's own token at least {own:.2f} at every layer",
-    ),
-    ("A later layer beats the embeddings in both games (Table 1)", *claims.outcome(first)),
-    (
-        "The best layers are in the middle, 5 to 9 of 12; the first and the last are worse (Figures 5 and 6)",
-        claims.YES if highest <= 0.75 * reviews.depth else "higher up" if highest < reviews.depth else claims.NO,
-        f"of {reviews.depth}, revealing / hiding: " + "; ".join(f"{name}: {text}" for name, (_, text) in best.items()),
-    ),
-    ("On SST-2 it beats AllenNLP's methods (Figure 2)", *claims.outcome(of_sentiments)),
-    ("On AG News it beats most of ThermoStat's methods (Figure 3)", *claims.outcome(of_topics)),
-    ("Of the top tokens, very few are shared by both sentiments (Table 9)", *shared(words)),
-    ("Of the top tokens, very few are shared by two topics (Tables 3 to 8)", *shared(topic_words)),
-    ("Decoding helps other scores of a layer too: Simple (Table 2; here layer 3)", *claims.outcome(simple)),
-    ("Decoding helps, not only the layer (not tested in the paper)", *claims.outcome(margins)),
-    (
-        "It is cheap, and needs no labels and no training (4.1)",
-        claims.YES,
-        f"decoded-gradcam: {costs['decoded-gradcam']}; shapley@thermostat: {costs['shapley@thermostat']}",
-    ),
-]
-Markdown(claims.table(rows))
-
-# %% [markdown]
-# **What it comes to.** The layer is worth its place; decoding it adds nothing on SST-2 and something on AG News. Few
-# shared tokens are no sign of decoding either, since the undecoded layer has as few.
-#
 # ## Exercises
 #
 # **1.** Equation 6 and line 9 of Algorithm 1 place the ReLU differently. When do they give different scores?

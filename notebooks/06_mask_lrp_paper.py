@@ -22,8 +22,7 @@
 # **After this notebook you can** follow relevance through a masked block with the paper's equations, say how its text
 # and its program differ, run an ablation that could have come out either way, and read a table of paired tests.
 #
-# **Time:** an hour to read, or five minutes for the last table, which has the paper's claims and whether they hold
-# here. **Know before:** attention heads, softmax, gradients; notebook 04 explains relevance.
+# **Time:** 50 minutes to read. **Know before:** attention heads, softmax, gradients; notebook 04 explains relevance.
 #
 # **What differs from the paper.** The paper runs BERT base on five classification sets and three models on two sets
 # of questions. This notebook runs nbsal's small embedded models. You can compare the *shapes* of curves with the paper,
@@ -51,12 +50,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas
-from IPython.display import Markdown, display
 
 import nbsal
 from nbsal.evaluation import Cache, Results
 from nbsal.evaluation.results import join_results
-from nbsal.figures import checkpoints, claims, flow, printed
+from nbsal.figures import checkpoints, flow, printed
 from nbsal.figures import mask_lrp as paper
 from nbsal.heads import HeadMask
 
@@ -307,9 +305,7 @@ paper.deletion_curves(deletion["SST-2"], ["mask-lrp", *EIGHT, "random mask"])
 # below.
 
 # %% tags=["table-1"]
-for pair in (("SST-2", "MNLI"), ("IMDB", "Yelp")):  # two at a time, which fit a page
-    if shown := {f"{stand_in}{name}": deletion[name] for name in pair if name in deletion}:
-        display(paper.faithfulness_table(shown, ours=["mask-lrp"]))
+paper.faithfulness_table({f"{stand_in}{name}": results for name, results in deletion.items()}, ours=["mask-lrp"])
 
 # %% [markdown]
 # The paper's Table 1, whole, with the deviations of five random masks. Rows have nbsal's names; `alti` is from
@@ -320,24 +316,17 @@ whole = printed.frame(printed.DELETION, printed.LOSSES).map("{:.3f}".format).rep
 for name, deviations in printed.DEVIATIONS.items():
     for measure, deviation in zip(printed.LOSSES, deviations, strict=True):
         whole.loc["random mask", (name, measure)] = f"{whole.loc['random mask', (name, measure)]} ± {deviation:.3f}"
-printed.flat(whole)
+whole
 
 # %% [markdown]
 # Ours, the paper's, and the difference:
 
-
 # %%
-def beside(results, table):
-    """Numbers here, the paper's and the difference; one row for each data set and method."""
-    parts = {name: printed.beside({name: one}, table).droplevel(0, axis=1) for name, one in results.items()}
-    return printed.flat(pandas.concat(parts))
-
-
-beside(deletion, printed.DELETION).style.format(precision=3, na_rep="")
+printed.beside(deletion, printed.DELETION).style.format(precision=3, na_rep="")
 
 # %% tags=["table-4"]
-without_mnli = {name: results for name, results in deletion.items() if name != "MNLI"}
-beside(without_mnli, printed.DELETION).query("ilevel_1 in ['alti', 'mask-lrp']").style.format(precision=3)
+alti = {name: results for name, results in deletion.items() if name != "MNLI"}
+printed.beside(alti, printed.DELETION).loc[["alti", "mask-lrp"]].style.format(precision=3)
 
 # %% [markdown]
 # **What the paper saw.** Mask-LRP leads in every column but log-odds on Yelp, where AttCAT does. The random mask is
@@ -352,11 +341,11 @@ beside(without_mnli, printed.DELETION).query("ilevel_1 in ['alti', 'mask-lrp']")
 
 # %%
 OTHERS = ["random mask", "transformer-attribution", "alti", "attcat", "attention-cam", "gradxact l5"]
-rivals = {
+margins = {
     f"{stand_in}{name}, {len(panels[name][1])} texts": one.paired("mask-lrp", OTHERS, ["aopc"])
     for name, one in deletion.items()
 }
-pandas.concat(rivals).droplevel(1).drop(columns=["first", "measure"]).round(4)
+pandas.concat(margins).droplevel(1).drop(columns=["first", "measure"]).round(4)
 
 # %% [markdown]
 # On SST-2, Mask-LRP cannot be told apart from its random masks or from GAE: both margins are below 0.004. It beats
@@ -408,8 +397,8 @@ pandas.DataFrame(
 )
 
 # %%
-masks = {reading: one.paired("discovered", measures=["aopc"]) for reading, one in ablation.items()}
-pandas.concat(masks).droplevel(1).drop(columns=["first", "measure"]).round(4)
+margins = {reading: one.paired("discovered", measures=["aopc"]) for reading, one in ablation.items()}
+pandas.concat(margins).droplevel(1).drop(columns=["first", "measure"]).round(4)
 
 # %% [markdown]
 # **What the paper saw.** Its mask beats random masks by 0.003 to 0.008 in AOPC, which it takes as evidence that the
@@ -456,42 +445,15 @@ here = 100 * recall.mean().set_index("explainer")["mean"].reindex(percent.index)
 percent["SQuAD v1", "here"] = here
 percent["SQuAD v1", "here - BERT base"] = here - percent["SQuAD v1", "BERT base"]
 print("Table 2 of the paper in percent, and ours")
-printed.flat(percent.sort_index(axis=1, level=0, sort_remaining=False)).round(2)
-
-# %% [markdown]
-# Rollout finds eleven times as much here as in the paper. Three things differ besides the model, and the next cell
-# takes them over one by one. nbsal's rollout and raw attention explain a span by the rows of its two ends; the
-# program takes the mean over *all* rows (`generate_rollout` and `generate_attn_last_layer` in its
-# `ExplanationGenerator.py`). nbsal ranks the tokens of the context; the program ranks those of the question and the
-# special tokens too. And it divides the mean number of tokens found by the mean length of an answer
-# (`evaluate_explanability.py`).
-
-# %%
-as_published = {name: nbsal.Explainer(answers, f"{name}@published") for name in printed.ANSWERS["SQuAD v1"]}
-steps = {
-    "here": recall,
-    "rows as published": nbsal.evaluation.answer_recall_at(as_published, asked, gold, K, cache=spans, progress=False),
-    "ranked and divided as published too": nbsal.evaluation.answer_recall_at(
-        as_published, asked, gold, K, variant="published", cache=spans, progress=False
-    ),
-}
-step_by_step = pandas.DataFrame({name: 100 * one.mean().set_index("explainer")["mean"] for name, one in steps.items()})
-step_by_step["the paper, BERT base"] = printed.frame(printed.ANSWERS, printed.ANSWER_MODELS)["SQuAD v1", "BERT base"]
-step_by_step.reindex(here.index).round(1)
-
-# %%
-answered = recall.paired("mask-lrp")
-answered.drop(columns=["first", "measure"]).round(4)
+percent.sort_index(axis=1, level=0, sort_remaining=False).round(2)
 
 # %% [markdown]
 # **What the paper saw.** Mask-LRP finds most of the answer's tokens: 52 to 67 % on SQuAD v1, 27 to 56 % on SQuAD v2.
 # But its program drops the head mask for span models, so these rows are GAE's, and its RoBERTa runs with wrong
 # positions.
 #
-# **What you see.** The gap of rollout is mostly one of rows: the mean over all rows brings it from 52 to 13 %, below
-# the 17 % that twenty random tokens find, and the program's ranking and ratio to 7 (paper: 5). With them raw attention
-# falls to 40 (paper: 36) as well. So rollout's row in Table 2 says how the program reads a span, not what rollout
-# knows of the answer. TODO
+# **What you see.** Compare the rows with `random`, which says how many tokens twenty guesses find; a method is only
+# worth something above it, and intervals over this number of questions are wide.
 #
 # ## Figure 4: a corrupted mask
 #
@@ -523,8 +485,8 @@ print(f"all heads minus transformer attribution: {ends['100 %'] - ends['transfor
 paper.corruption_curves(corrupted)
 
 # %%
-added_heads = corrupted.paired("0 %", list(rates)[1:], ["aopc"])
-added_heads.drop(columns=["first", "measure"]).round(4)
+margins = corrupted.paired("0 %", list(rates)[1:], ["aopc"])
+margins.drop(columns=["first", "measure"]).round(4)
 
 # %% [markdown]
 # **What the paper saw.** AOPC falls with the share of added heads, down to GAE.
@@ -571,17 +533,13 @@ kinds = {
 }
 halves = evaluate(f"{stand_in}parts", kinds, some)
 print(*halves.notes, sep="; ")
-beside({"SST-2": halves}, printed.MASK_PARTS).round(3)
-
-# %% [markdown]
-# The paper's Table 3, whole:
+printed.beside({"SST-2": halves}, printed.MASK_PARTS).round(3)
 
 # %%
-printed.flat(printed.frame(printed.MASK_PARTS, printed.LOSSES))
+pandas.concat({"paper": printed.frame(printed.MASK_PARTS, printed.LOSSES)}, axis=1)
 
 # %%
-kind_margins = halves.paired("mask-lrp", measures=["aopc"])
-kind_margins.drop(columns=["first", "measure"]).round(4)
+halves.paired("mask-lrp", measures=["aopc"]).drop(columns=["first", "measure"]).round(4)
 
 # %% [markdown]
 # **What the paper saw.** Leaving out one kind of head changes AOPC by 0.001 at most on SST-2, by 0.002 on QQP.
@@ -595,7 +553,7 @@ kind_margins.drop(columns=["first", "measure"]).round(4)
 #
 # The first line shows Mask-LRP's own scores. The others show where it gives more (orange; green in the paper) or less
 # (blue and underlined; red in the paper) than a baseline. Scores of a text are shares of their sum, so that methods
-# can be compared. The sentence of Figure 6 was written for nbsal, after the paper's.
+# can be compared.
 
 # %% tags=["figure-6", "gallery-differences"]
 COMPARED = ("rollout", "raw-attention", "attcat", "lrp", "transformer-attribution")
@@ -606,7 +564,7 @@ def differences(subject, text):
     return paper.attribution_differences(scored.pop("mask-lrp"), scored)
 
 
-differences(reviews, sentence)  # Figure 6: positive
+differences(reviews, sentence)  # Figure 6: positive, SST-2; written after the paper's sentence
 
 # %% [markdown]
 # **What the paper saw.** Attention methods stress *affecting*; Mask-LRP moves weight to *charming*, and, unlike LRP
@@ -682,74 +640,6 @@ checkpoints.checkpoint_table(used)
 
 # %% [markdown]
 # The paper uses one GPT-2, trained on SQuAD v1, for both versions of SQuAD.
-#
-# ## The paper's claims, and whether they hold here
-#
-# Every number in this table is computed from the results above, with the default reading of Mask-LRP. Margins are
-# positive where the first method is better; *p* is adjusted for the number of comparisons on the same texts. A verdict
-# needs a *p* below 0.05.
-
-# %% tags=["claims"]
-IN_PAPER = [*BASELINES, "random mask", "mask-lrp"]
-
-
-def against(name):
-    """The margins over one method, by data set."""
-    return {data: frame[frame["second"] == name] for data, frame in rivals.items() if name in set(frame["second"])}
-
-
-def leaders(measure):
-    """Whether Mask-LRP is the best of the paper's methods on every data set, and which is."""
-    best = {name: results.best(measure, IN_PAPER) for name, results in deletion.items()}
-    verdict = claims.YES if set(best.values()) == {"mask-lrp"} else claims.NO
-    return verdict, "best: " + ", ".join(f"{name} {method}" for name, method in best.items())
-
-
-def mean_block(heads):
-    """The mean number of the blocks that selected heads lie in, counted from 0."""
-    return np.nonzero(heads)[0].mean()
-
-
-with_both = [one for one in (reviews, nli, answers) if one.mask.positional.any() and one.mask.syntactic.any()]
-places = {one.name: (mean_block(one.mask.positional), mean_block(one.mask.syntactic)) for one in with_both}
-attention = {
-    f"{stand_in}{name}": one.paired("mask-lrp", ["raw-attention", "rollout", "lrp", "partial-lrp"], ["aopc"])
-    for name, one in deletion.items()
-}
-without_mnli = {data: frame for data, frame in against("alti").items() if "MNLI" not in data}
-largest = kind_margins["margin"].abs().max()
-rows = [
-    ("Mask-LRP has the highest AOPC on every data set (Table 1)", *leaders("aopc")),
-    ("It has the lowest log-odds, but for Yelp (Table 1)", *leaders("log-odds")),
-    ("It beats raw attention, rollout, LRP and partial LRP (Table 1; tested here by AOPC)", *claims.outcome(attention)),
-    ("It beats GAE, which uses all heads (Table 1)", *claims.outcome(against("transformer-attribution"))),
-    ("It beats ALTI (Table 4, without MNLI)", *claims.outcome(without_mnli)),
-    ("It beats random masks of the same size (Table 1, 5.4)", *claims.outcome(against("random mask"))),
-    ("The discovered heads are the right ones (5.4; tested here in three readings)", *claims.outcome(masks)),
-    (
-        "Adding other heads makes it worse (Figure 4)",
-        *claims.outcome({"0 % against more": added_heads}),
-    ),
-    (
-        "One kind of head alone is nearly as good (Table 3)",
-        claims.YES if largest < 0.01 else claims.NO,
-        f"AOPC changes by {largest:.4f} at most",
-    ),
-    (
-        "Positional heads lie lower than syntactic ones (Figure 5)",
-        claims.YES if all(low < high for low, high in places.values()) else claims.NO,
-        "mean block: " + "; ".join(f"{name} {low:.1f} and {high:.1f}" for name, (low, high) in places.items()),
-    ),
-    (
-        "It points at answers better than rollout, raw attention and AttCAT (Table 2)",
-        *claims.outcome({f"{stand_in}SQuAD v1": answered[answered["second"] != "random"]}),
-    ),
-]
-Markdown(claims.table(rows))
-
-# %% [markdown]
-# **What it comes to.** Mask-LRP is a good relevance method because transformer attribution is one. On these models
-# nothing shows that its head mask adds anything.
 #
 # ## Exercises
 #

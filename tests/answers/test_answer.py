@@ -41,7 +41,7 @@ def test_the_reply_is_what_the_model_writes(subject, result):
     frame = result.tokens()
     assert frame["probability"].to_numpy() == pytest.approx(frame["drawn"].to_numpy(dtype=float), abs=1e-6)
     assert [len(rivals) for rivals in frame["rivals"]] == [5] * 12
-    forced = answer(subject, result.ids, documents=DOCUMENTS)
+    forced = answer(subject, result.ids, documents=DOCUMENTS, method="gae")
     assert np.allclose(forced.scores, result.scores, rtol=1e-9) and forced.provenance["reply"] == "given as ids"
     assert forced.tokens()["drawn"].isna().all()
 

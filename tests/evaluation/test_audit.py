@@ -146,6 +146,16 @@ def test_a_flip_counts_the_different_sets_that_it_tried(explain, monkeypatch):
     assert nbsal.flip(explain, "A dull film.", to="positive").to == "positive"
 
 
+def test_a_class_that_is_not_reached_is_named():
+    def reads_three(texts):
+        return [[0.8, 0.1, 0.1] if "lovely" in text else [0.1, 0.8, 0.1] for text in texts]
+
+    explain = nbsal.Explainer(nbsal.load(reads_three, labels=["good", "bad", "odd"]), "occlusion")
+    result = nbsal.flip(explain, "a lovely film", to="odd")
+    assert not result.changes and result.exact and result.tried == 7, "other sets do turn it, to another class"
+    assert result.to == "odd" and {"good", "odd"} <= set(re.findall(r"\w+", result.sentence))
+
+
 def test_one_word_that_turns_a_long_text_is_found_whatever_its_score(opinions):
     text = "the story of the film was lovely from start to end as everyone had expected and umbrella said"
     scored = replace(opinions(text), scores=tuple(-score for score in opinions(text).scores))
@@ -238,6 +248,10 @@ def test_nothing_is_beyond_chance_where_there_is_nothing(opinions):
     result = nbsal.audit(opinions, texts, wrong, progress=False)
     assert len(result.words) and len(result.wrong) and not result.words.kind.any()
     assert not any(f"“{word}”" in result.sentence for word in result.words.word), "no word leads that may be chance"
+    sources = ["b" if number % 4 == 0 else "a" for number in range(len(texts))]
+    mistaken = [1 - label if source == "b" else label for label, source in zip(labels, sources, strict=True)]
+    by_source = nbsal.audit(opinions, texts, mistaken, groups={"source": sources}, progress=False)
+    assert "“source: " in by_source.sentence and not len(by_source.beyond_chance[0])
     random.Random(1).shuffle(labels)
     shuffled = nbsal.audit(opinions, texts, labels, progress=False)
     assert shuffled.words.p_holm.min() > 0.05 and not len(shuffled.beyond_chance[0])

@@ -78,8 +78,9 @@ def test_a_score():
 
 @cases("answer", [None, "positive", [], [[]], [[0.5, float("nan")]], [[2.0, -1.0]], [[0.1], [0.9]]])
 def test_what_is_no_table_of_probabilities_is_refused(answer):
-    with refuses("model"):
+    with refuses("model") as caught:
         nbsal.load(lambda texts: answer)
+    assert " 1 text " in str(caught.value)
 
 
 class Estimator:

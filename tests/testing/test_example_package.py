@@ -30,9 +30,9 @@ def run_python(tmp_path_factory):
 
 
 def test_the_command_line_lists_the_method_with_its_package(run_python):
-    lines = run_python("-m", "nbsal.cli", "methods").splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("gradient-norm "))
-    assert "from: nbsal-example 1.0" in [line.strip() for line in lines[start : start + 5]]
+    lines = run_python("-m", "nbsal.cli", "methods", "--full").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.strip().startswith("gradient-norm"))
+    assert "from: nbsal-example 1.0" in [line.strip() for line in lines[start : start + 6]]
     assert [line.strip() for line in lines if "from: " in line] == ["from: nbsal-example 1.0"]
 
 

@@ -55,30 +55,29 @@ def sentence(audit: Any) -> str:
     if audit.labels is not None and not wrong:
         return f"No mistake in {plural(count, 'text')}."
     top = frame.iloc[0]
-    name, turned = f"“{html.label(top.word)}”", f"{top.flips} of {plural(int(top.texts), 'decision')}"
-    both_ways = ", for and against" * (top.kind == "turns")
-    if not top.kind:
-        return f"{_nothing(audit)}{_slice(audit)}."
-    if audit.labels is None:
-        return f"Hiding {name} changes {turned} about texts with it{both_ways}."
-    if top.kind == "turns":
-        return f"{_nothing(audit)}, but hiding {name} turns {turned} about texts with it{both_ways}."
+    name, judged = f"“{html.label(top.word)}”", audit.labels is not None
+    if not top.kind or (judged and top.kind == "turns"):
+        return _without_finding(audit, top)
+    if not judged:
+        return f"Hiding {_turned(top, 'changes')}."
     corrects, breaks = f"corrects {top.corrects} of {plural(wrong, 'mistake')}", f"breaks {top.breaks}"
     ends = f"{corrects} and {breaks} of {plural(count - wrong, 'right decision')}"
     return f"{name} inverts decisions: hiding it {ends}." if top.kind == "inverts" else f"Hiding {name} {ends}."
 
 
-def _nothing(audit: Any) -> str:
-    """That no word has a net effect beyond chance."""
+def _without_finding(audit: Any, top: Any) -> str:
+    """That no word has a net effect beyond chance, but a slice, or else how many decisions a word turns."""
     verb = "pulls" if audit.labels is None else "misleads"
-    return f"None of {plural(len(audit.words), 'word')} {verb} the model beyond chance"
+    words = f"None of {plural(len(audit.words), 'word')} {verb} the model beyond chance"
+    for part in audit.beyond_chance[1].head(1).itertuples():
+        return f"{words}, but “{html.label(f'{part.slice}: {part.value}')}” differs from all other texts."
+    return f"{words}, but hiding {_turned(top, 'turns')}." if top.kind else f"{words}."
 
 
-def _slice(audit: Any) -> str:
-    """The first slice beyond chance."""
-    _, parts = audit.beyond_chance
-    first = next(parts.itertuples(), None)
-    return f", but {first.slice} “{html.label(first.value)}” differs from all other texts" if first else ""
+def _turned(row: Any, verb: str) -> str:
+    """How many decisions hiding a word changes."""
+    decisions = f"{row.flips} of {plural(int(row.texts), 'decision')} about texts with it"
+    return f"“{html.label(row.word)}” {verb} {decisions}{', for and against' * (row.kind == 'turns')}"
 
 
 def notes(audit: Any) -> list[str]:
