@@ -40,6 +40,7 @@ from nbsal.support.progress import Meter
 
 AT_ONCE = 4  # passes between which a newer text may come first
 FIRST = 3  # passes of a first check
+REDRAWN = 4  # times that random words are drawn for each draw that must differ from the others
 
 
 def way_of(method: Any) -> str | int:
@@ -194,8 +195,11 @@ def _random_words(row: Row, hidden: Sequence[int], size: int, draws: int) -> lis
     others = [number for number in range(len(row.words)) if number not in hidden]
     if len(others) < size:
         return []
-    rng = text_rng(0, row)
-    return [list(draw) for draw in dict.fromkeys(tuple(sorted(rng.permutation(others)[:size])) for _ in range(draws))]
+    rng, different = text_rng(0, row), dict[tuple[int, ...], None]()
+    for _ in range(REDRAWN * draws):
+        if len(different) < draws:
+            different[tuple(sorted(rng.permutation(others)[:size].tolist()))] = None
+    return [list(draw) for draw in different]
 
 
 def _hide(

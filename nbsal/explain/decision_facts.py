@@ -110,11 +110,6 @@ class Check:
         return len(self.alone) + (len(self.named) > 1) + self.others
 
     @property
-    def turned(self) -> bool:
-        """Whether any of these sets turns the decision."""
-        return any(self.turns(outcome) for outcome in (*self.alone, self.together))
-
-    @property
     def largest_random(self) -> Outcome | None:
         """The outcome of the random draw that changes the value most, if the text has enough other words."""
         return max(self.random, key=self.effect, default=None)

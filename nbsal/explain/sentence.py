@@ -203,9 +203,8 @@ class _Checked:
             random = "" if check.turns(check.together) else self._random()
             return phrases("Without ", named, would, random, ".", self._other_side())
         if check.moves(check.together):
-            as_much = f", but {self._draws_that(check.as_much, 'does', 'do')} as much" if check.as_much else ""
-            random = f" ({self._largest_random()})" if check.counts(check.together) else self._random()
-            return phrases("Without ", named, would, as_much, random, ".")
+            as_much = f", but {self._draws_that(check.as_much, 'does', 'do')} as much ({self._largest_random()})"
+            return phrases("Without ", named, would, as_much if check.counts(check.together) else self._random(), ".")
         changing = sum(check.counts(outcome) for outcome in check.random)
         more = (
             f"; {self._draws_that(changing, 'changes', 'change')} more ({self._largest_random()})" if changing else ""
@@ -219,6 +218,8 @@ class _Checked:
     def line(self) -> str:
         """How the sentence was checked."""
         check = self.check
+        if not check.named:
+            return "checked by hiding words" if check.alone else ""
         before, without = self._value(check.whole.value).removesuffix("\u202f%"), self._value(check.told.value)
         random = f"; {self._draws()}: {self._bound()}" if check.random else ""
         return f"checked by hiding words: {before} → {without}{random}"

@@ -22,7 +22,7 @@ from nbsal.widgets.page.last_value import LastValue
 from nbsal.widgets.page.page_messages import error_text
 from nbsal.widgets.page.slow_methods import wait_for_pause
 
-PAUSE = 0.1  # seconds without a new text before the whole check begins, or as many as it will take
+PAUSES = 0.1, 0.5  # seconds without a new text before the whole check begins: as many as it will take, within bounds
 LONGEST = 2.0  # seconds that it may take without being asked for
 AUTO = "auto"
 
@@ -175,7 +175,7 @@ class CheckedView(View):
                 self._end_check(job, offered | {"seconds": seconds})
                 return
             if passes == AUTO:
-                wait_for_pause(job, self._worker, lambda: False, max(PAUSE, seconds))
+                wait_for_pause(job, self._worker, lambda: False, min(max(seconds, PAUSES[0]), PAUSES[1]))
             meter = Meter(limit, lambda done, _: self._show_checking(job, done, limit), job.cancel)
             masked_model = self._masked_model_for(explainer, result)
             check = checking.check(result.rows()[row], masked_model, inputs["target"], limit, meter)

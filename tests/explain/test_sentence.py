@@ -178,6 +178,11 @@ CHECKED = [
         "positive, 99.8 %. The scores name warm, but without it nothing changes (99.7 %); a random word changes more "
         "(90.0 %).",
     ),
+    (
+        {"warm": 1}, {"warm": 0.95}, 0.95, [0.7, 0.91],
+        "weak",
+        "positive, 90.0 %. Without warm it would still be positive, at 95.0 % (random words: at least 70.0 %).",
+    ),
     ({"slow": -1}, {"slow": 0.9999}, 0.998, [], "weak", "positive, 99.8 %. No word speaks for it."),
     (
         {"warm": 1}, {"warm": 0.997}, 0.997, [0.998],
@@ -197,8 +202,9 @@ CHECKED = [
 
 @cases("scores, alone, together, random, state, sentence", CHECKED)
 def test_hiding_decides_what_is_said(scores, alone, together, random, state, sentence):
-    check = checked(scores, alone, together, random)
-    assert (check.state, said(POSITIVE, scores, check)) == (state, sentence)
+    whole = float(sentence.split()[1]) / 100
+    check = checked(scores, alone, together, random, whole)
+    assert (check.state, said(POSITIVE | {"probability": whole}, scores, check)) == (state, sentence)
 
 
 def test_a_word_on_the_other_side_is_named_if_hiding_it_moves_the_value():
@@ -271,6 +277,12 @@ def test_the_smallest_set_that_does_the_same_is_named(alone, sets, named, value)
     smallest = with_smallest(check, {numbers: outcome(share) for numbers, share in sets.items()})
     assert (smallest.named, smallest.together.value) == (named, value)
     assert smallest.tried == len(alone) + len(sets)
+
+
+def test_what_was_not_hidden_is_not_called_checked():
+    check = replace(checked({"slow": -1}, {"slow": 0.9999}, 0.998), alone=(), first=True)
+    facts = DecisionFacts(**POSITIVE, words=[("slow", -1.0, 0)], check=check)
+    assert (statement(facts).line, statement(facts).effects) == ("", ())
 
 
 def test_of_words_that_do_nothing_one_with_content_is_named():
