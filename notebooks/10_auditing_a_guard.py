@@ -61,8 +61,9 @@ explain((stopped or texts)[0], check=True)
 # %% [markdown]
 # ## The audit
 #
-# Scores propose: a word is a candidate if the scores of at least five messages name it, or if hiding it corrects as many
-# mistakes. Then each candidate is hidden in *every* message that has it. The plan says before how many passes that takes:
+# Scores propose: a word is a candidate if the scores of at least five messages name it, or if hiding it corrects as
+# many mistakes. Then each candidate is hidden in *every* message that has it. The plan says before how many passes that
+# takes:
 
 # %%
 LEAST = 1 if BRIEF else 5
@@ -77,9 +78,9 @@ pandas.concat([audit.words.head(4), audit.words.tail(4)])
 # %% [markdown]
 # `corrects` counts wrong decisions that become right without the word, `breaks` right ones that become wrong. `pull`
 # is by how much the word raises the log-odds of its class, on average over all messages that have it. `excess` is how
-# much more often than their labels messages with the word are decided so. `p_holm` is how likely such a net effect is by
-# chance, adjusted for all tests of all words that could be tried, and `kind` says which test a word passes. `flips` are
-# all decisions that change, `flips_random` those that change if a random other word is hidden instead. A word is
+# much more often than their labels messages with the word are decided so. `p_holm` is how likely such a net effect is
+# by chance, adjusted for all tests of all words that could be tried, and `kind` says which test a word passes. `flips`
+# are all decisions that change, `flips_random` those that change if a random other word is hidden instead. A word is
 # hidden at all of its places at once, so `pull` can be large where `score`, the mean over messages, is next to nothing.
 #
 # The verbs are at the end: hiding one *breaks* decisions, as it should. A shortcut looks otherwise: hiding it corrects
@@ -160,8 +161,8 @@ pandas.Series({name: len(each.wrong) / len(fresh) for name, each in share.items(
 # %% [markdown]
 # ## What an audit cannot show
 #
-# * **Words that scores never name, and that correct no mistake, are not tried.** Scores that are chance propose whatever
-#   is frequent. Here that happens to include both marks; without labels, a rare shortcut would be missed:
+# * **Words that scores never name, and that correct no mistake, are not tried.** Scores that are chance propose
+#   whatever is frequent. Here that happens to include both marks; without labels, a rare shortcut would be missed:
 
 # %%
 blind = nbsal.audit(nbsal.Explainer(guard, "random"), texts, labels, least=LEAST, progress=False)
