@@ -30,8 +30,8 @@ def words(audit: Any) -> "pandas.DataFrame":
     frame = pandas.DataFrame(rows, columns=None if rows else COLUMNS)
     adjusted = holm([row[name] for name in ("p", "p_flips") for row in rows], TESTS * audit.considered)
     frame["p_holm"], frame["p_flips_holm"] = adjusted[: len(rows)], adjusted[len(rows) :]
-    net = frame.p_holm <= CHANCE
-    explained = {text for effect, found in zip(audit.effects, net, strict=True) if found for text in effect.texts}
+    effects = zip(audit.effects, frame.p_holm, strict=True)
+    explained = {text for effect, p in effects if p <= CHANCE for text in effect.texts}
     records = zip(audit.effects, frame.to_dict("records"), strict=True)
     frame["kind"] = [_kind(audit, effect, row, explained) for effect, row in records]
     if audit.other is not None:
@@ -56,12 +56,13 @@ def adjusted_p(row: Any) -> float:
 
 
 def _row(audit: Any, effect: Any) -> dict[str, Any]:
-    pulls, own = np.array(effect.pulls), np.array(audit.predictions)
+    pulls, predictions = np.array(effect.pulls), np.array(audit.predictions)
     low, high = mean_interval(pulls)
     having, without = np.array(effect.texts, dtype=int), np.array(effect.without, dtype=int)
-    decided = own[having] == effect.speaks_for
+    before = predictions[having]
+    decided = before == effect.speaks_for
     scores = np.array(effect.scores)[decided]
-    flips, random = without != own[having], np.array(effect.random, dtype=int) != own[having]
+    flips, random = without != before, np.array(effect.random, dtype=int) != before
     row = {
         "word": effect.word,
         "speaks_for": audit.classes[effect.speaks_for],
@@ -79,12 +80,12 @@ def _row(audit: Any, effect: Any) -> dict[str, Any]:
         return row | {"p": float(margin_p(pulls[None])[0]) if len(pulls) else 1.0, "p_flips": p_flips}
     labels = np.array(audit.labels)
     corrects, breaks = _turned(audit, effect)
-    inside = np.zeros(len(own), dtype=bool)
+    inside = np.zeros(len(predictions), dtype=bool)
     inside[having] = True
     others = labels != effect.speaks_for
     # Hiding any word of a model that prefers a class may correct more than it breaks. So the word must also come with
     # its class too often, or turn more decisions than other words do.
-    excess_p = false_p(inside & others, others, own == effect.speaks_for)
+    excess_p = false_p(inside & others, others, predictions == effect.speaks_for)
     return row | {
         "corrects": corrects,
         "breaks": breaks,
@@ -99,8 +100,8 @@ def _kind(audit: Any, effect: Any, row: Any, explained: Collection[int]) -> str:
 
     `explained` are the texts with a word whose net effect is: there, good evidence turns decisions for and against too.
     """
-    own, without = np.array(audit.predictions)[list(effect.texts)], np.array(effect.without, dtype=int)
-    toward = own[own != without] == effect.speaks_for
+    before, without = np.array(audit.predictions)[list(effect.texts)], np.array(effect.without, dtype=int)
+    toward = before[before != without] == effect.speaks_for
     by_class = _both_ways(int(toward.sum()), int((~toward).sum()))
     turns = row["p_flips_holm"] <= CHANCE
     if audit.labels is None:

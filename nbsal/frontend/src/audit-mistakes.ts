@@ -2,13 +2,13 @@
 
 import { type AuditContext, auditOf, isSame, labelOf, piecesOf, shortened, textOf } from "./audit-data";
 import type { AuditData, AuditSlice, Mistake } from "./audit-traits";
-import { MARK } from "./audit-words";
 import { h } from "./dom";
 import { excerpt } from "./excerpt";
 import { formatPercent, plural } from "./format";
 import { confidence } from "./headline";
 import { rowList } from "./row-list";
 
+const MARK = "\u25c6"; // the sign of what is beyond chance
 const HINT = "Select a mistake to read its text.";
 
 export function mistakeList(context: AuditContext) {

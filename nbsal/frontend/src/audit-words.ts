@@ -8,7 +8,6 @@ import { readoutLine } from "./readout";
 import { rowList } from "./row-list";
 
 const HINT = "Point at a word to see what was measured.";
-export const MARK = "\u25c6"; // the sign of what is beyond chance
 
 export function wordTable(context: AuditContext) {
   const { get, set, on, signal } = context;
