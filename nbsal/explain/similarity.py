@@ -19,7 +19,7 @@ from nbsal.explain.explanation import Floats
 from nbsal.explain.saliency import check_axes, set_names
 from nbsal.methods.upper_layers import UpperLayers
 from nbsal.model.loading.composite import Composite
-from nbsal.model.running import architecture, restore
+from nbsal.model.running import architecture
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes import trace
@@ -118,7 +118,7 @@ def _embedding(subject: Subject) -> Embed:
         raise ModelError(message, part="similarity")
 
     def embed(inputs: dict[str, Tensor]) -> Tensor:
-        embedding: Tensor = module.embed(**inputs)
+        embedding: Tensor = subject.twin.module.embed(**inputs)
         return functional.normalize(embedding) if function == "cosine" else embedding
 
     return embed
@@ -136,11 +136,11 @@ def _attribute(
 
     def embed_states(states: Tensor) -> Tensor:
         copies = {name: tensor.expand(len(states), -1) for name, tensor in inputs.items()}
-        with architecture.replace_layer(subject.model, 0, states):
+        with architecture.replace_layer(subject.twin, 0, states):
             return embed(copies)
 
     def run() -> tuple[Tensor, Tensor]:
-        with architecture.forward_mode(subject.model, gradients=True):
+        with architecture.forward_mode(gradients=True):
             parts = torch.zeros((), dtype=torch.float64)
             for points, weights in _path(start, end, steps):
                 meter.check()
@@ -151,7 +151,7 @@ def _attribute(
             with torch.no_grad():
                 return parts, embed_states(torch.cat([end, start])).double()
 
-    parts, ends = restore.exclusively(subject.model, run)
+    parts, ends = subject.exclusively(run)
     return encoded[0], parts.cpu().numpy(), ends.cpu().numpy()
 
 

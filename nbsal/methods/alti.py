@@ -16,6 +16,7 @@ from nbsal.methods.attention import deciding_positions, normalise_rows
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.model.limits import check_plain_weights
+from nbsal.model.running import architecture
 from nbsal.model.running.double import in_turn
 from nbsal.model.subject import Subject
 from nbsal.passes.stream import Block
@@ -148,8 +149,9 @@ class ALTI(BlockMethod):
 def each_block(trace: Trace, queries: Tensor | None = None) -> Iterator[tuple[Any, Block]]:
     """Every block, from the last to the first, in its own precision, with its input and rows of its attention map."""
     subject, values_by_block = trace.subject, trace.blocks("hidden", "attention", queries=queries)
+    blocks = architecture.blocks(subject.twin)
     for number, values in zip(reversed(range(subject.depth)), values_by_block, strict=True):
-        block = subject.blocks[number % len(subject.blocks)]  # ALBERT calls the same block repeatedly
+        block = blocks[number % len(blocks)]  # ALBERT calls the same block repeatedly
         with in_turn(block):
             yield block, values
 

@@ -17,6 +17,7 @@ from nbsal.methods.alti import PARTS, BlockMethod
 from nbsal.methods.base import register
 from nbsal.methods.cost import Cost
 from nbsal.model.loading.composite import Composite
+from nbsal.model.running import architecture
 from nbsal.model.running.double import in_turn
 from nbsal.model.running.memory import check_fits
 from nbsal.model.subject import Subject
@@ -100,9 +101,9 @@ class DecompX(BlockMethod):
         subject, n = trace.subject, len(trace.encoded[text])
         hidden = trace.hidden[0][text, :n]
         vectors = hidden.to(torch.promote_types(hidden.dtype, torch.float32)).T.diag_embed().permute(1, 2, 0)
-        depth = subject.depth if depth is None else depth
+        depth, blocks = subject.depth if depth is None else depth, architecture.blocks(subject.twin)
         for number in range(depth):
-            block = subject.blocks[number % len(subject.blocks)]  # ALBERT calls the same block repeatedly
+            block = blocks[number % len(blocks)]  # ALBERT calls the same block repeatedly
             queries = places if number == depth - 1 else list(range(n))
             attention = trace.attention[number][text, :, queries, :n]
             with in_turn(block):
@@ -138,7 +139,7 @@ def through_block(
 
 def through_head(subject: Subject, vectors: Tensor) -> Tensor:
     """What each token adds to every logit, [place, token, label]."""
-    model: Any = subject.model
+    model: Any = subject.twin
     last = LAST_LINEAR.get(subject.task)
     try:
         if last is None:

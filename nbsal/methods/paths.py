@@ -334,11 +334,11 @@ class DeepLiftShap(PathMethod):
         upper, subject = UpperLayers(trace, self.chosen), trace.subject
         features, change = torch.zeros_like(upper.states), torch.zeros_like(trace.values)
         meter, texts = trace.meter.part(1, len(self._kinds)), torch.arange(len(upper.states))
-        with subject.lock, architecture.forward_mode(subject.model, gradients=True):
+        with architecture.forward_mode(gradients=True):
             for kind in self._kinds:
                 meter.check()
                 base, deeplift = upper.baseline(kind), DeepLift(_UpperModule(upper))
-                with clean_captum(subject.model):
+                with clean_captum(subject.twin):
                     attributions = deeplift.attribute(upper.states, base, additional_forward_args=(texts,))
                 features += attributions.detach() / len(self._kinds)
                 change += (trace.values - upper.values_without_gradient(base)) / len(self._kinds)
@@ -364,7 +364,7 @@ class _UpperModule(nn.Module):
 
     def __init__(self, upper: UpperLayers) -> None:
         super().__init__()
-        self.model = upper.trace.subject.model
+        self.model = upper.trace.subject.twin
         self.upper = upper
 
     def forward(self, states: Tensor, texts: Tensor) -> Tensor:

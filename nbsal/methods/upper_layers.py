@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -10,7 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from nbsal.model import sides
-from nbsal.model.running import architecture, batching, restore
+from nbsal.model.loading.composite import transformer_of
+from nbsal.model.running import architecture, batching
+from nbsal.model.running.hooks import hooks
 from nbsal.model.running.layers import join, replace_states, run_model
 from nbsal.model.running.masking import TOKENS, MaskedModel
 from nbsal.model.subject import Subject
@@ -57,8 +60,7 @@ class UpperLayers:
 
     def values_without_gradient(self, states: Tensor) -> Tensor:
         """The target value of each text, computed without gradients; `states` has one entry per text."""
-        subject = self.trace.subject
-        with subject.lock, architecture.forward_mode(subject.model, gradients=False):
+        with architecture.forward_mode(gradients=False):
             return self.values(states, torch.arange(len(states)))
 
     def gradient(
@@ -69,7 +71,7 @@ class UpperLayers:
         Together they advance the trace's meter by `steps`. `texts` are the numbers of those that are run: by default
         all of them.
         """
-        subject, meter = self.trace.subject, self.trace.meter.part(steps, count)
+        meter = self.trace.meter.part(steps, count)
         numbers = torch.arange(len(self.states)) if texts is None else torch.tensor(texts)
         total, source = torch.zeros_like(self.states[numbers]), iter(points)
         size = max(1, TOKENS // (len(numbers) * self.trace.encoded.longest))  # copies that fit well into one pass
@@ -80,7 +82,7 @@ class UpperLayers:
             weights = gradients.new_tensor([point.weight for point in batch])
             return (gradients.view(len(batch), *total.shape) * weights[:, None, None, None]).sum(0)
 
-        with subject.lock, architecture.forward_mode(subject.model, gradients=True):
+        with architecture.forward_mode(gradients=True):
             while batch := list(islice(source, size)):
                 meter.check()
                 for part in batching.run_in_halves(batch, sum_gradients):
@@ -111,7 +113,8 @@ class UpperLayers:
         This is a "pad" or "mask" token, or the "mean" of all token embeddings. With the mean, the first token of a
         causal model stays, since all others attend to it.
         """
-        return self.trace.cached(("baseline", self.layer, kind), lambda: self._baseline(kind))
+        run = partial(self.trace.subject.exclusively, partial(self._baseline, kind))
+        return self.trace.cached(("baseline", self.layer, kind), run)
 
     def _baseline(self, kind: str) -> Tensor:
         states = torch.zeros_like(self.states) if kind == "zero" else self._states_without_content(kind)
@@ -130,31 +133,24 @@ class UpperLayers:
             visible = [~np.isin(range(len(row)), row.content) for row in rows]
             masked_model = self.trace.cached(("masked model", kind), lambda: MaskedModel(subject, kind))
             inputs = masked_model.inputs(rows, visible)
-        with (
-            subject.lock,
-            architecture.forward_mode(subject.model, gradients=False),
-            replaced,
-        ):
+        with architecture.forward_mode(gradients=False), replaced:
             return join(run_model(subject, inputs)[1].parts(self.layer))
 
 
 @contextmanager
 def _mean_embeddings(subject: Subject, places: Tensor, size: int) -> Iterator[None]:
     """Run the model with the mean of all token embeddings at some places; an encoder reads the first `size` of them."""
-    model = subject.transformer
+    model = transformer_of(subject.twin)
     both = [model.get_encoder(), model.get_decoder()] if subject.task == sides.REPLY else [model]
     tables = list(dict.fromkeys(side.get_input_embeddings() for side in both))
     means = {table: _mean_embedding(table) for table in tables}
     parts = iter([places] if len(both) == 1 else [places[:, :size], places[:, size:]])
 
-    def replace(table: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
+    def replace(table: nn.Module, args: tuple[Any, ...], kwargs: Any, output: Tensor) -> Tensor:
         part = next(parts, None)
         return output if part is None else torch.where(part[..., None], means[table], output)
 
-    with restore.Changes(subject.model) as changes:
-        changes.record_undo(restore.remove_hooks, tables, replace)
-        for table in tables:
-            table.register_forward_hook(replace)
+    with hooks(tables, after=replace):
         yield
     if next(parts, None) is not None:
         message = f"{subject.name} does not read its table of token embeddings. Choose another baseline than 'mean'."

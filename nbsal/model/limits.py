@@ -9,7 +9,7 @@ from nbsal.model import sides
 from nbsal.model.loading.black_box import FAMILIES, BlackBox
 from nbsal.model.loading.composite import Composite, transformer_of
 from nbsal.model.loading.copies import can_dequantise, quantization
-from nbsal.model.running import architecture, restore
+from nbsal.model.running import architecture
 from nbsal.model.running.layers import run_model
 from nbsal.model.served.served_model import METHODS, Served
 from nbsal.model.subject import Subject
@@ -93,14 +93,14 @@ def passes_gradients(subject: Subject) -> bool:
     encoded = subject.encode_ids([subject.model.config.vocab_size - 1, 0, 1])
 
     def run() -> bool:
-        with architecture.forward_mode(subject.model, gradients=True):
+        with architecture.forward_mode(gradients=True):
             logits, layers = run_model(subject, subject.inputs(encoded))
             if not logits.requires_grad:
                 return False
             gradients = torch.autograd.grad(logits.square().sum(), layers.parts(0), allow_unused=True)
         return any(gradient is not None for gradient in gradients)
 
-    return restore.exclusively(subject.model, run)
+    return subject.exclusively(run)
 
 
 def check_plain_weights(subject: Subject, name: str) -> None:

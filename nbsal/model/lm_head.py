@@ -11,11 +11,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from nbsal.model import sides
 from nbsal.model.loading import checkpoint
-from nbsal.model.running import architecture, products, restore
-from nbsal.model.running.version import model_version, tensors_version
+from nbsal.model.running import architecture
+from nbsal.model.running.hooks import hooks
+from nbsal.model.running.twin import twin_of
+from nbsal.model.running.version import Version, tensors_version
 from nbsal.support.errors import LanguageHeadError, NbsalError
 from nbsal.support.lazy import transformers
 
@@ -86,7 +89,7 @@ class LMHead:
     def weights_version(self) -> tuple[Any, ...]:
         """A key that changes when a weight does or the head is moved."""
         linear = [self.weight] if self.bias is None else [self.weight, self.bias]
-        return model_version(self.transform), tensors_version(linear)
+        return Version().add_model(self.transform), tensors_version(linear)
 
     @torch.no_grad()
     def features(self, hidden: Tensor) -> Tensor:
@@ -98,7 +101,7 @@ class LMHead:
     def logits(self, features: Tensor, columns: Tensor) -> Tensor:
         """Logits [rows, columns] of the given token ids only."""
         bias = None if self.bias is None else self.bias[columns]
-        return self.ending(products.multiply(features, self.weight[columns], bias))
+        return self.ending(functional.linear(features, self.weight[columns], bias))
 
     @torch.no_grad()
     def log_normaliser(self, features: Tensor, coarse: bool = False) -> Tensor:
@@ -111,7 +114,7 @@ class LMHead:
             bias = None if self.bias is None else self.bias[chunk]
             for start in range(0, len(features), ROWS):
                 rows = slice(start, start + ROWS)
-                logits = products.multiply(features[rows].to(dtype), weight).to(features.dtype)
+                logits = functional.linear(features[rows].to(dtype), weight).to(features.dtype)
                 part = self.ending(logits if bias is None else logits.add_(bias)).logsumexp(-1)
                 total[rows] = torch.logaddexp(total[rows], part)
         return total
@@ -142,20 +145,23 @@ def from_model(lm: Any, source: str) -> LMHead:
 
 def _observed(lm: Any, decoder: Any, source: str) -> LMHead:
     """The head as one forward pass runs it."""
-    modules, ending = restore.exclusively(lm, lambda: _observe(lm, decoder))
-    transform = nn.Sequential(*(copy.deepcopy(module, architecture.shared_tensors(lm)) for module in modules)).eval()
+    twin = twin_of(lm)
+    modules, ending = twin.run(lambda: _observe(twin.module))
+    names = {module: name for name, module in twin.module.named_modules()}
+    own = [lm.get_submodule(names[module]) if module in names else module for module in modules]
+    transform = nn.Sequential(*(copy.deepcopy(module, architecture.shared_tensors(lm)) for module in own)).eval()
     added = getattr(lm, "final_logits_bias", None)
     bias = getattr(decoder, "bias", None) if added is None else added[0]
     return LMHead(transform, decoder.weight, bias, source, ending)
 
 
-def _observe(lm: Any, decoder: nn.Module) -> tuple[list[nn.Module], Ending]:
-    """The modules between the last block and `decoder`, the last linear layer, and what follows it.
+def _observe(lm: Any) -> tuple[list[nn.Module], Ending]:
+    """The modules between the last block and the last linear layer, and what follows that.
 
     Modules are recognised by the tensors that pass between them, not by values: with fresh norms every norm fits.
     ValueError if the head is none of this.
     """
-    calls, logits = _module_calls(lm)
+    (calls, logits), decoder = _module_calls(lm), lm.get_output_embeddings()
     last_block = architecture.blocks(lm, sides.REPLY if sides.writes_replies(lm) else sides.SOURCE)[-1]
     top = [output for module, _, output in calls if module is last_block][-1]
     entered, left = [(x, y) for module, x, y in calls if module is decoder][-1]
@@ -191,7 +197,7 @@ def _module_calls(lm: Any) -> tuple[list[tuple[nn.Module, Tensor, Tensor]], Tens
     ids = torch.arange(1, TOKENS + 1, device=lm.device)[None] % lm.config.vocab_size
     options = {} if type(lm).__name__.endswith("ForMaskedLM") else {"use_cache": False}
     options |= {"decoder_input_ids": ids} if sides.writes_replies(lm) else {}
-    with restore.hooks(lm, lm.modules(), after=after), architecture.eval_mode(lm), torch.no_grad():
+    with hooks(lm.modules(), after=after), torch.no_grad():
         logits = lm(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True, **options).logits
     return calls, logits
 
@@ -225,7 +231,8 @@ class _Scale(nn.Module):
 def _separate(lm: Any, decoder: Any, source: str) -> LMHead:
     """The head without the body of its model; `decoder` is its last linear layer."""
     norm = architecture.final_norm(lm)
-    body = _NormOnlyBody(copy.deepcopy(norm, architecture.shared_tensors(lm)))
+    shared = architecture.shared_tensors(lm)
+    body = _NormOnlyBody(None if norm is None else copy.deepcopy(lm.get_submodule(norm), shared))
     # The memo makes deepcopy use replacements for the body and for the last linear layer.
     memo = architecture.shared_tensors(lm) | {id(lm.base_model): body}
     full_head = copy.deepcopy(lm, dict(memo)).eval()
@@ -245,7 +252,8 @@ def tied(model: Any) -> LMHead:
             part="input embeddings",
         )
     norm = architecture.final_norm(model)
-    transform = nn.Identity() if norm is None else copy.deepcopy(norm, architecture.shared_tensors(norm))
+    shared = architecture.shared_tensors(model)
+    transform = nn.Identity() if norm is None else copy.deepcopy(model.get_submodule(norm), shared)
     return LMHead(transform, weight, None, "tied")
 
 

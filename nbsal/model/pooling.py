@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nbsal.model.running import architecture, restore
+from nbsal.model.running import architecture
+from nbsal.model.running.hooks import hooks
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.errors import NbsalError
 
@@ -32,18 +33,23 @@ class Pooling:
 def probe(subject: Any, default: str) -> Pooling:
     """Measure how the head of a subject reads a text; `default` is the kind of a head that cannot be measured."""
     try:
-        with subject.lock, torch.inference_mode(False), architecture.eval_mode(subject.model):
-            return _measure(subject, default)
+        with torch.inference_mode(False):
+            pooling: Pooling = subject.exclusively(lambda: _measure(subject, default))
+            return pooling
     except (NbsalError, RuntimeError, TypeError, ValueError, AttributeError, LookupError):
         return Pooling(default)
 
 
 def position_weights(subject: Any, encoded: Encoded) -> Tensor:
     """How much the head reads each position of each text, [text, position]; the weights of a text sum to 1."""
-    with subject.lock, torch.inference_mode(False), architecture.eval_mode(subject.model):
-        inputs, head = subject.inputs(encoded), HeadInput(subject.model)
-        _, gradient = head.logits_and_gradient(inputs, head.states(inputs))
-        sizes = gradient.norm(dim=-1)
+
+    def measure() -> Tensor:
+        inputs, head = subject.inputs(encoded), HeadInput(subject.twin)
+        sizes: Tensor = head.logits_and_gradient(inputs, head.states(inputs))[1].norm(dim=-1)
+        return sizes
+
+    with torch.inference_mode(False):
+        sizes: Tensor = subject.exclusively(measure)
     inside = torch.as_tensor(encoded.attention_mask, device=sizes.device).bool()
     sizes = sizes.masked_fill(~inside, 0.0)
     weights: Tensor = sizes / sizes.sum(-1, keepdim=True).clamp_min(torch.finfo(sizes.dtype).tiny)
@@ -93,7 +99,7 @@ class HeadInput:
             elif last and args and args[0] is last[0] and _is_norm(module, last[0].shape[-1:]):
                 readers.append(module)
 
-        with restore.hooks(self.model, architecture.body(self.model).modules(), after=after), torch.no_grad():
+        with hooks(architecture.body(self.model).modules(), after=after), torch.no_grad():
             self.model(**inputs, return_dict=True)
         return readers[0] if len(readers) == 1 else None
 
@@ -108,12 +114,12 @@ class HeadInput:
                 return None
             return states if isinstance(output, Tensor) else (states, *output[1:])
 
-        with restore.hooks(self.model, [self.module], after=after):
+        with hooks([self.module], after=after):
             yield outputs
 
 
 def _measure(subject: Any, default: str) -> Pooling:
-    texts, head = _probe_texts(subject), HeadInput(subject.model)
+    texts, head = _probe_texts(subject), HeadInput(subject.twin)
     padded = subject.model.config.pad_token_id is not None  # without a padding id, the head may not read two texts
     batches = [texts] if padded else [texts[:1], texts[1:2]]
     inputs = [subject.inputs(batch) for batch in batches]

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -12,20 +12,22 @@ from torch import Tensor
 
 from nbsal.model import lm_head, sides
 from nbsal.model.lm_head import LMHead
-from nbsal.model.loading import copies
+from nbsal.model.loading import adapters, copies
 from nbsal.model.loading.composite import transformer_of
 from nbsal.model.loading.kinds import check_config, check_kind, check_labels, class_names
 from nbsal.model.loading.stand_in import Encoder, StandIn
 from nbsal.model.loading.usage import PLAIN, PREDICTS_TOKENS, Usage
 from nbsal.model.pooling import Pooling, probe
-from nbsal.model.running import architecture, restore
+from nbsal.model.running import architecture
 from nbsal.model.running.double import double_model
-from nbsal.model.running.version import model_version
+from nbsal.model.running.twin import Convert, Twin, twin_of
 from nbsal.model.served.served_model import Served
 from nbsal.model.text.tokenize import TextEncoder
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.errors import InputError, LanguageHeadError
 from nbsal.support.validation import Text, checked
+
+Result = TypeVar("Result")
 
 
 class ChangedGradients(Protocol):
@@ -39,7 +41,7 @@ class ChangedGradients(Protocol):
 
 @checked
 class Subject:
-    """A model to explain. Explainers never change it, and hold its lock while they run it.
+    """A model to explain. Explainers neither change nor run it: they run its twin, and hold its lock meanwhile.
 
     >>> import nbsal
     >>> subject = nbsal.load("demo/reviews")
@@ -60,13 +62,13 @@ class Subject:
         usage: Usage = PLAIN,
     ) -> None:
         check_kind(model)
-        self.model = model
+        self._twin = twin_of(model)
         self.usage = usage
         self.tokenizer = tokenizer
         self.name = name or model.config.name_or_path or type(transformer_of(model)).__name__
         self.task = architecture.task(model)
         check_config(model)
-        self.blocks = architecture.blocks(model)
+        architecture.blocks(model)  # which it must have
         self.labels = self._config_labels() if labels is None else check_labels(labels, self._outputs)
         self.default_layer = round(0.6 * self.depth) if default_layer is None else default_layer
         self.causal = self.task != sides.REPLY and architecture.is_causal(model)
@@ -77,14 +79,34 @@ class Subject:
         self._computes_in_float64 = False  # though most of its weights are those of the original
         self.gradients: ChangedGradients | None = None  # of its passes, in place of the model's own
         self.multiplies_in_float32 = False  # where relevance distributes itself over positive contributions
-        # For each function that makes a copy: the version of the model that it was made from, and the copy.
-        self._copies: dict[Callable[[Subject], Subject], tuple[Any, Subject]] = {}
+        self._copies: dict[Any, Subject] = {}  # with another model, or with other gradients, by what makes them
+        self._built_head: tuple[Any, LMHead | None] | None = None  # the model's own LM head, and the model
+        self._moved_head: tuple[Any, LMHead] | None = None  # the LM head in this precision, and what it was made of
         self._source: tuple[Any, Callable[[], Subject]] | None = None  # what was loaded, and how to load it again
 
     @property
     def lock(self) -> Any:
         """The re-entrant lock of the model, shared by all of its subjects."""
-        return restore.state(self.model).lock
+        return self._twin.lock
+
+    @property
+    def model(self) -> Any:
+        """The model that was passed; a subject that is made of another one has its own."""
+        return self._twin.model
+
+    @property
+    def twin(self) -> Any:
+        """What explanations run in place of the model: the same weights, and modules and flags of its own."""
+        return self._twin.module
+
+    @property
+    def blocks(self) -> list[Any]:
+        """The blocks of the model, in the order in which they are called."""
+        return architecture.blocks(self.model)
+
+    def exclusively(self, run: Callable[[], Result]) -> Result:
+        """Call a function that runs the twin, which no other thread does meanwhile."""
+        return self._twin.run(run)
 
     @property
     def transformer(self) -> Any:
@@ -146,18 +168,23 @@ class Subject:
             served = self.model.refusal("An LM head") if isinstance(self.model, Served) else None
             message = served or f"{self.name} has no LM head to decode its layers with. {lm_head.HINT}"
             raise LanguageHeadError(str(message), part="lm_head")
-        if (head.weight.device, head.weight.dtype) != (self.device, self.dtype):  # the model was moved
-            head = head.to(self.device, self.dtype)
-            if self._lm_head is not None:
-                self._lm_head = head
-        return head
+        place = self.device, self.dtype
+        if (head.weight.device, head.weight.dtype) == place:
+            return head
+        key = head.weights_version, place
+        if self._moved_head is None or self._moved_head[0] != key:
+            self._moved_head = key, head.to(*place)
+        return self._moved_head[1]
 
-    @cached_property
+    @property
     def _own_lm_head(self) -> LMHead | None:
         """The LM head of the model itself, built at first use."""
         if self.task not in PREDICTS_TOKENS or isinstance(self.model, StandIn):
             return None
-        return lm_head.from_model(self.transformer, OWN_HEAD)
+        model = self.transformer
+        if self._built_head is None or self._built_head[0] is not model:
+            self._built_head = model, lm_head.from_model(model, OWN_HEAD)
+        return self._built_head[1]
 
     @cached_property
     def decodes(self) -> bool:
@@ -170,12 +197,12 @@ class Subject:
     @property
     def version(self) -> tuple[Any, ...]:
         """What an explanation depends on; it differs after a change to the model or to its LM head."""
-        return model_version(self.model), self._lm_head and self._lm_head.weights_version
+        return self._twin.update(), self._lm_head and self._lm_head.weights_version
 
     @property
     def double(self) -> "Subject":
         """A float64 copy of this subject, renewed when the model changes; the model itself is never converted."""
-        return self if self.dtype == torch.float64 else self._copied(_to_float64)
+        return self if self.dtype == torch.float64 else self._made(double_model, _computes_in_float64=True)
 
     @property
     def mixed(self) -> "Subject":
@@ -183,7 +210,7 @@ class Subject:
 
         Weights of another precision than float32 have no such copy; theirs is `double`.
         """
-        return self._copied(_to_mixed) if self.dtype == torch.float32 else self.double
+        return self._kept(_to_mixed, _to_mixed) if self.dtype == torch.float32 else self.double
 
     @property
     def merged(self) -> "Subject":
@@ -192,9 +219,9 @@ class Subject:
         Relevance needs it: unmerged, its rules would divide relevance between a weight and its adapter.
         """
         dequantise = copies.can_dequantise(self.model)
-        if copies.is_settled(self.model) and not dequantise:
+        if adapters.is_settled(self.model) and not dequantise:
             return self
-        return self._copied(_to_dequantised if dequantise else _to_merged)
+        return self._made(copies.dequantised, dequantised=True) if dequantise else self._made(copies.merged)
 
     @property
     def as_published(self) -> "Subject":
@@ -206,36 +233,37 @@ class Subject:
         offset_positions = bool(architecture.first_position(self.model))
         if not offset_positions and self.model.config.model_type != "gpt2":
             return self
-        return self._copied(_to_published)
+        return self._made(architecture.with_exact_gelu, _positions_from_zero=offset_positions)
 
-    def _copied(self, make: "Callable[[Subject], Subject]") -> "Subject":
-        """What a function makes of this subject: the cached copy, unless the model has changed since."""
+    def _made(self, convert: Convert, **settings: Any) -> "Subject":
+        """This subject with what a function makes of its twin, renewed when the model changes."""
+        return self._kept(convert, lambda subject: subject._with(Twin(subject._twin, convert), **settings))
 
-        def renew() -> Subject:
-            version, cached = self.version, self._copies.get(make)
-            if cached is None or cached[0] != version:
-                self._copies[make] = cached = version, make(self)
-            return cached[1]
-
-        return restore.exclusively(self.model, renew)
+    def _kept(self, key: Any, make: Callable[["Subject"], "Subject"]) -> "Subject":
+        """What a function makes of this subject, the first time that it is asked for."""
+        if key not in self._copies:
+            self._copies[key] = make(self)
+        return self._copies[key]
 
     def with_model(self, model: Any) -> "Subject":
         """The same subject with a copy of its model."""
+        return self._with(twin_of(model))
+
+    def _with(self, twin: Twin, **settings: Any) -> "Subject":
         result = copy.copy(self)
-        result.model = model
-        result.blocks = architecture.blocks(model)
-        for built in ("text_encoder", "_own_lm_head"):
-            vars(result).pop(built, None)
+        vars(result).update(settings, _twin=twin)
+        vars(result).pop("text_encoder", None)
         return result
 
     def __copy__(self) -> "Subject":
         result = object.__new__(type(self))
-        vars(result).update(vars(self), _copies={})
+        vars(result).update(vars(self), _copies={}, _built_head=None, _moved_head=None)
         return result
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Subject":
         result = memo[id(self)] = self.__copy__()
-        parts = restore.exclusively(self.model, lambda: copy.deepcopy(vars(result) | {"_source": None}, memo))
+        with self.lock:
+            parts = copy.deepcopy(vars(result) | {"_source": None}, memo)
         vars(result).update(parts)
         return result
 
@@ -313,23 +341,26 @@ class Subject:
         if not hasattr(gradients, "reads_weights") or isinstance(gradients, type):
             message = f"gradients must be nbsal.passes.changed_gradients.Gradients, not {gradients!r:.80}."
             raise InputError(message, argument="gradients", value=gradients)
-        return self._copied(gradients)
+        return self._kept(gradients, gradients)
 
     def logits(self, inputs: dict[str, Any]) -> Tensor:
-        """Run the model: [batch, label]; for spans [batch, position, 2]; else [batch, position, label or token]."""
-        architecture.check_device(self.model)  # the user may have moved or converted it
+        """What the model says: [batch, label], for spans [batch, position, 2], else [batch, position, label or token]."""
+        return self.exclusively(lambda: self._run(inputs))
+
+    def _run(self, inputs: dict[str, Any]) -> Tensor:
+        architecture.check_device(self.twin)  # the user may have moved or converted the model
         options = {"return_dict": True, "output_hidden_states": False, "output_attentions": False}
         if self.causal or self.task == sides.REPLY:
             options["use_cache"] = False
-        with self.running(), architecture.precision_errors(self.model):
-            output = self.model(**inputs, **options)
+        with self.running(), architecture.precision_errors(self.twin):
+            output = self.twin(**inputs, **options)
         span = self.task == "span"
         logits: Tensor = torch.stack((output.start_logits, output.end_logits), -1) if span else output.logits
         return logits
 
-    def running(self) -> AbstractContextManager[None]:
-        """What the model, or a part of it, runs in, so that it has the gradients of this subject."""
-        return nullcontext() if self.gradients is None else self.gradients.running(self.model)
+    def running(self, model: Any = None) -> AbstractContextManager[None]:
+        """What the twin, or a part or earlier state of it, runs in, so that it has the gradients of this subject."""
+        return nullcontext() if self.gradients is None else self.gradients.running(model or self.twin)
 
     def pooled_positions(self, encoded: Encoded) -> list[int | None]:
         """The position each text's prediction is read from; None if there is more than one."""
@@ -365,34 +396,10 @@ class Subject:
 
 
 OWN_HEAD = "its own LM head"  # the source of the LM head of a model that predicts tokens
-_LOADED = frozenset("model blocks tokenizer text_encoder measured_pooling _lm_head _own_lm_head".split())  # anew
-
-
-def _to_float64(subject: Subject) -> Subject:
-    with torch.inference_mode(False):
-        result = subject.with_model(double_model(subject.model))
-    result._computes_in_float64 = True
-    return result
+_LOADED = frozenset("_twin tokenizer text_encoder measured_pooling _lm_head".split())  # anew
 
 
 def _to_mixed(subject: Subject) -> Subject:
     result = copy.copy(subject.double)
     result.multiplies_in_float32 = True
     return result
-
-
-def _to_merged(subject: Subject) -> Subject:
-    return subject.with_model(copies.merged(subject.model))
-
-
-def _to_dequantised(subject: Subject) -> Subject:
-    result = subject.with_model(copies.dequantised(subject.model))
-    result.dequantised = True
-    return result
-
-
-def _to_published(subject: Subject) -> Subject:
-    published = subject.with_model(architecture.with_exact_gelu(subject.model))
-    restore.share_state(published.model, subject.model)  # it changes the same weights
-    published._positions_from_zero = bool(architecture.first_position(subject.model))
-    return published

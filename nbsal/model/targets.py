@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nbsal.model.loading.kinds import reads_single_texts
 from nbsal.model.loading.usage import ZeroShot
-from nbsal.model.running import architecture, restore
+from nbsal.model.running import architecture
 from nbsal.model.subject import Subject
 from nbsal.model.target import Contrast, Decision, Target
 from nbsal.model.text import entities
@@ -93,11 +93,11 @@ def _logits(subject: Subject, encoded: Encoded) -> Tensor:
     """The logits of some texts, outside any explanation."""
 
     def run() -> Tensor:
-        with architecture.forward_mode(subject.model, gradients=False):
+        with architecture.forward_mode(gradients=False):
             alone = [encoded[i : i + 1] for i in range(len(encoded))] if subject.unbatchable else [encoded]
             return torch.cat([subject.logits(subject.inputs(part)) for part in alone])
 
-    return restore.exclusively(subject.model, run)
+    return subject.exclusively(run)
 
 
 def _resolve_zero_shot(subject: Subject, choice: ZeroShot, row: Row, logits: Tensor) -> Resolved:

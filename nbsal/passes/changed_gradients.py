@@ -22,8 +22,10 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional
 from torch.nn.functional import scaled_dot_product_attention
+from torch.overrides import TorchFunctionMode
 
-from nbsal.model.running import attention_maps, restore
+from nbsal.model.running import attention_maps
+from nbsal.model.running.hooks import hooks
 from nbsal.model.subject import Subject
 from nbsal.passes.lrp import functions
 from nbsal.passes.lrp.rules import apply
@@ -70,25 +72,18 @@ class Gradients:
         mode = GradientMode(self)
         attention = attention_maps.eager(model) if self.reads_weights else nullcontext()
         operations = [module for module in model.modules() if functions.is_single_operation(module)]
-        before, after = mode.enter_module, mode.leave_module
-        with attention, restore.Changes(model) as changes:
-            changes.record_undo(restore.remove_hooks, operations, before, after)
-            for module in operations:
-                module.register_forward_pre_hook(before)
-                module.register_forward_hook(after)
-            mode.enter(changes)
+        with attention, hooks(operations, mode.enter_module, mode.leave_module), mode:
             yield
 
 
 ATTN_LRP = Gradients(relevance=True)
 
 
-class GradientMode(restore.Mode):
+class GradientMode(TorchFunctionMode):
     """Changes the gradients of functions of tensors that have one.
 
     >>> x = torch.tensor([2.0], requires_grad=True)
-    >>> with restore.Changes(nn.Linear(1, 1)) as changes:
-    ...     GradientMode(ATTN_LRP).enter(changes)
+    >>> with GradientMode(ATTN_LRP):
     ...     y = x * torch.tanh(x)
     >>> torch.autograd.grad(y, x)[0] == torch.tanh(x)  # half of it, and half of x times tanh(x) / x
     tensor([True])
@@ -101,16 +96,16 @@ class GradientMode(restore.Mode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if not self.active or not (_computed(args) or _computed(kwargs.values())):
+        if not (_computed(args) or _computed(kwargs.values())):
             return func(*args, **kwargs)
         if self._inside:
             return self._inside_module(func, args, kwargs)
         return self._changed(func, args, dict(kwargs))
 
-    def enter_module(self, module: nn.Module, args: Any) -> None:
+    def enter_module(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         self._inside.append(module)
 
-    def leave_module(self, module: nn.Module, args: Any, output: Tensor) -> Tensor | None:
+    def leave_module(self, module: nn.Module, args: Any, kwargs: Any, output: Tensor) -> Tensor | None:
         self._inside.pop()
         if functions.is_norm(module) or not _computed(args):
             return None

@@ -13,15 +13,17 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
+from torch.overrides import TorchFunctionMode
 
-from nbsal.model.running import architecture, restore
+from nbsal.model.running import architecture
 from nbsal.model.running.fused_attention import FusedAttention, fused_call
+from nbsal.model.running.hooks import hooks
 
 FEWEST = 4  # predictions; fewer are as quick without
 EXACT = 1e-5  # of the largest gradient: what one prediction may have at other positions, which is rounding
 
 
-class LastAttention(restore.Mode):
+class LastAttention(TorchFunctionMode):
     """Keeps the calls of fused attention in the last block; None for one whose map cannot be computed."""
 
     def __init__(self) -> None:
@@ -39,13 +41,12 @@ class LastAttention(restore.Mode):
         def after(module: Any, args: Any, kwargs: Any, output: Any) -> None:
             self._inside = False
 
-        with restore.hooks(model, architecture.blocks(model)[-1:], before, after), restore.Changes(model) as changes:
-            self.enter(changes)
+        with hooks(architecture.blocks(model)[-1:], before, after), self:
             yield
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if self.active and self._inside and func is scaled_dot_product_attention:
+        if self._inside and func is scaled_dot_product_attention:
             self.calls.append(self._call(result, *args, **(kwargs or {})))
         return result
 

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from nbsal.model import sides
 from nbsal.model.loading.composite import transformer_of
-from nbsal.model.running import architecture, memory, restore
+from nbsal.model.running import architecture, memory
+from nbsal.model.running.hooks import hooks
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
 from nbsal.model.text.tokens import Encoded
@@ -77,7 +78,7 @@ def separate(
         values = [decision.target.value(row) for decision, row in zip(decisions, graph.logits, strict=True)]
         return graph.relevance(torch.stack(values).sum())
 
-    return restore.exclusively(subject.model, run)
+    return subject.exclusively(run)
 
 
 def record_separately(subject: Subject, encoded: Encoded) -> SeparateGraph:
@@ -89,7 +90,7 @@ def record_separately(subject: Subject, encoded: Encoded) -> SeparateGraph:
     >>> len(graph.tokens), len(graph.positions[0])  # one table; cosines and sines of four blocks
     (1, 8)
     """
-    graph, model = SeparateGraph(), subject.model
+    graph, model = SeparateGraph(), subject.twin
     tables: list[Tensor] = []  # of the side that runs now
 
     def of_tokens(module: nn.Module, args: Any, kwargs: Any, output: Tensor) -> Tensor:
@@ -119,10 +120,10 @@ def record_separately(subject: Subject, encoded: Encoded) -> SeparateGraph:
 
     memory.check_fits(subject, encoded, 0, memory.STATES * len(architecture.blocks(model)))
     with (
-        architecture.forward_mode(model, gradients=True),
-        restore.hooks(model, token_tables(model), after=of_tokens),
-        restore.hooks(model, position_tables(model), after=of_positions),
-        restore.hooks(model, _all_blocks(model), before=of_block),
+        architecture.forward_mode(gradients=True),
+        hooks(token_tables(model), after=of_tokens),
+        hooks(position_tables(model), after=of_positions),
+        hooks(_all_blocks(model), before=of_block),
     ):
         graph.logits = subject.logits(subject.inputs(encoded))
     return graph

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nbsal.model.running import architecture, restore
+from nbsal.model.running import architecture
 from nbsal.model.running.finite import check_finite
 from nbsal.model.running.layers import Parts, check_recorded, join, recorded_maps, run_model
 from nbsal.model.subject import Subject
@@ -51,10 +51,10 @@ def each_prediction(
     def run_row() -> None:
         needs_attention = any(need.startswith("attention") for need in needs)
         last = LastAttention()
-        watching = nullcontext() if needs_attention else last.watching(subject.model)
+        watching = nullcontext() if needs_attention else last.watching(subject.twin)
         encoded = Encoded([row], subject.text_encoder.pad_id)
         other = None if replaced is None else (replaced[0], replaced[1].detach().requires_grad_())
-        with architecture.forward_mode(subject.model, gradients=True):
+        with architecture.forward_mode(gradients=True):
             with recorded_maps(subject, needs) as maps, watching:
                 logits, states = run_model(subject, subject.inputs(encoded), other)
             check_recorded(subject, encoded, {"hidden", *needs}, states, maps)
@@ -91,7 +91,7 @@ def each_prediction(
             ]
             run(jobs, lambda job, _, part: use(job.places, part), Meter(None), propagate)
 
-    restore.exclusively(subject.model, run_row)
+    subject.exclusively(run_row)
 
 
 def _chunk(subject: Subject, size: int, needs: Collection[str]) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from nbsal.model.running import batching, restore
+from nbsal.model.running import batching
 from nbsal.passes import trace
 from nbsal.passes.plan import Job
 from nbsal.passes.trace import Trace
@@ -41,7 +41,7 @@ def _run_in_halves(job: Job, use: Use, meter: Meter, record: Callable[[Job], Tra
         meter.check()
         meter.reach(numbers[0] / size)
         part, names = job.part(numbers), meter.part(len(numbers) / size, len(job.names))
-        restore.exclusively(job.subject.model, lambda: _hand_over(part, use, names, record(part)))
+        job.subject.exclusively(lambda: _hand_over(part, use, names, record(part)))
 
     batching.run_in_halves(range(size), run_part)
 

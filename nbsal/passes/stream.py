@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from nbsal.model.loading.composite import transformer_of
-from nbsal.model.running import architecture, attention_maps, memory, restore
+from nbsal.model.running import architecture, attention_maps, memory
 from nbsal.model.running.attention_maps import LatestAttention
 from nbsal.model.running.block_calls import BlockCall, drop_graphs, record_calls
 from nbsal.model.running.finite import check_finite
@@ -97,6 +98,7 @@ class Stream:
     """A forward pass of a batch: the input of every block, and the head's graph from the output of the last one."""
 
     subject: Subject
+    model: Any  # that ran; the subject may have another one by the time its blocks run again
     encoded: Encoded
     rules: Rules | None  # None: no relevance
     calls: list[BlockCall]
@@ -107,7 +109,7 @@ class Stream:
 
     def blocks(self, decisions: Sequence[Decision], selection: Selection) -> Iterator[Block]:
         """The values of every block, from the last to the first; each is cleared when the next is requested."""
-        run, parts = partial(restore.exclusively, self.subject.model), selection.parts
+        run, parts = self.subject.exclusively, selection.parts
         from_fused = bool(self.fused) and FROM_FUSED.issuperset(parts)
         from_flow = bool(self.mixed) and "relevance" in parts and FROM_FLOW.issuperset(parts)
         maps: float = memory.STREAMED_MAPS
@@ -186,8 +188,7 @@ class Stream:
         if call.outputs:
             return call.hidden, self.fused[index], call.outputs.pop()
         hidden, recorder = call.hidden.detach().requires_grad_(), FusedRecorder()
-        own = attention_maps.with_own_attention(self.subject.model, recorder)
-        with _running(self.subject, own, None), self.subject.running():
+        with _running(self.subject, self.model, recorder, None), self.subject.running(self.model):
             output = call.run(hidden)
         return hidden, recorder.calls[0], output
 
@@ -197,7 +198,7 @@ class Stream:
         """Run a block again with its attention cut out, which gradients and relevance cross a few queries at a time."""
         call, cut = self.calls[index], Cut(self.mixed[index])
         hidden = call.hidden.detach().requires_grad_()
-        with _running(self.subject, nullcontext(), self.rules) as relevance_mode:
+        with _running(self.subject, self.model, nullcontext(), self.rules) as relevance_mode:
             assert relevance_mode is not None and self.rules is not None, "relevance has rules"
             relevance_mode.fused = cut
             relevance_mode.start(hidden)
@@ -227,14 +228,14 @@ class Stream:
         call, parts = self.calls[index], recorded_parts(selection.parts)
         hidden = call.hidden.detach().requires_grad_(gradient is not None)
         attention = LatestAttention()
-        weighing = attention_maps.with_mode(self.subject.model, attention)
-        with _running(self.subject, weighing, None if relevance is None else self.rules) as relevance_mode:
+        weighing = attention_maps.with_mode(self.model, attention)
+        with _running(self.subject, self.model, weighing, None if relevance is None else self.rules) as relevance_mode:
             if relevance_mode is not None:
                 relevance_mode.start(hidden)
                 relevance_mode.softmaxes = index
                 relevance_mode.attention_filter = selection.attention_filter
                 relevance_mode.stores_maps = "attention_relevance" in parts
-            with self.subject.running():
+            with self.subject.running(self.model):
                 output = call.run(hidden)
         check_count("attention maps", attention.count, 1, self.subject)
         weights = attention.take()
@@ -256,7 +257,7 @@ class Stream:
 
 def open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradients: bool = False) -> Stream:
     """Run a batch forwards; with rules, its blocks have relevance under them, and with `gradients` graphs that fit."""
-    return restore.exclusively(subject.model, lambda: _open_stream(subject, encoded, rules, gradients))
+    return subject.exclusively(lambda: _open_stream(subject, encoded, rules, gradients))
 
 
 def _open_stream(
@@ -274,7 +275,7 @@ def _open_stream(
     # that has nothing but padding.
     reads_weights = rules is not None or (subject.gradients is not None and subject.gradients.reads_weights)
     fused = not reads_weights and all(len(row) == encoded.longest for row in encoded)
-    shows_no_maps = transformer_of(subject.model).config._attn_implementation == attention_maps.FUSED
+    shows_no_maps = transformer_of(subject.twin).config._attn_implementation == attention_maps.FUSED
     mixes = rules is not None and not rules.mask and shows_no_maps and not whole_maps
     run_attention = attention_maps.with_eager_masks if fused or mixes else attention_maps.with_mode
     # What is left of attention that shows no maps may take some later: see `Stream.blocks`.
@@ -283,8 +284,8 @@ def _open_stream(
     keep_graphs = fused and shows_no_maps and gradients and _graphs_fit(subject, encoded)
     recorder = Mixer() if mixes else FusedRecorder(gradients=keep_graphs)
     with (
-        _running(subject, run_attention(subject.model, recorder), rules) as relevance_mode,
-        record_calls(subject.model, subject.depth, start_graph, keep_graphs) as calls,
+        _running(subject, subject.twin, run_attention(subject.twin, recorder), rules) as relevance_mode,
+        record_calls(subject.twin, subject.depth, start_graph, keep_graphs) as calls,
     ):
         logits = subject.logits(subject.inputs(encoded))
     check_count("hidden states", len(calls), subject.depth, subject)
@@ -298,7 +299,7 @@ def _open_stream(
         check_layout("attention maps", [(shape[0], *shape[2:]) for shape in recorder.shapes], encoded, subject)
     attention = recorder.calls if complete and isinstance(recorder, FusedRecorder) else []
     mixed = recorder.mixed if isinstance(recorder, Mixer) else []
-    return Stream(subject, encoded, rules, calls, attention, mixed, leaves[0], logits)
+    return Stream(subject, subject.twin, encoded, rules, calls, attention, mixed, leaves[0], logits)
 
 
 def _graphs_fit(subject: Subject, encoded: Encoded) -> bool:
@@ -309,15 +310,15 @@ def _graphs_fit(subject: Subject, encoded: Encoded) -> bool:
 
 @contextmanager
 def _running(
-    subject: Subject, attention: AbstractContextManager[None], rules: Rules | None
+    subject: Subject, model: Any, attention: AbstractContextManager[Any], rules: Rules | None
 ) -> Iterator[RelevanceMode | None]:
     """Run the model, or a block of it, with that attention, under the rules if there are any."""
     with (
-        architecture.forward_mode(subject.model, gradients=True),
+        architecture.forward_mode(gradients=True),
         attention,
         nullcontext()
         if rules is None
-        else mode.rules_mode(subject.model, rules, {}, subject.multiplies_in_float32) as relevance_mode,
+        else mode.rules_mode(model, rules, {}, subject.multiplies_in_float32) as relevance_mode,
     ):
         yield relevance_mode
 

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from nbsal.model.running import architecture, attention_maps, memory, restore
+from nbsal.model.running import architecture, attention_maps, memory
 from nbsal.model.running.attention_maps import HeadSwitch
 from nbsal.model.running.finite import check_finite
 from nbsal.model.running.layers import Parts, check_recorded, deepest, join, recorded_maps, run_model
@@ -132,12 +132,12 @@ class Trace:
 
     def relevance_maps(self, rules: Rules = DEFAULT, attention_filter: AttentionFilter = unfiltered) -> RelevanceMaps:
         """Relevance at every layer and in every attention map; computed once per rules and filter."""
-        run = partial(restore.exclusively, self.subject.model, lambda: self._propagate(rules, attention_filter))
+        run = partial(self.subject.exclusively, lambda: self._propagate(rules, attention_filter))
         return self.cached((rules, attention_filter), run)
 
     def _propagate(self, rules: Rules, attention_filter: AttentionFilter) -> RelevanceMaps:
         """Relevance of the targets; rules other than the default need another forward pass."""
-        with architecture.forward_mode(self.subject.model, gradients=True):
+        with architecture.forward_mode(gradients=True):
             graph = self.relevance_graph if rules == DEFAULT else (self.graphs or {}).get(rules)
             graph = run_for_relevance(self.subject, self.encoded, rules) if graph is None else graph
             if self.graphs is not None:
@@ -195,7 +195,7 @@ def record(
 
 
 def _record(source: "Whole | ByBlock", subject: Subject, *arguments: Any) -> Trace:
-    return restore.exclusively(subject.model, lambda: source.record(subject, *arguments))
+    return subject.exclusively(lambda: source.record(subject, *arguments))
 
 
 class Whole:
@@ -215,7 +215,7 @@ class Whole:
         held = memory.WHOLE_MAPS_OF_RELEVANCE if needs_relevance else memory.WHOLE_MAPS * needs_attention
         states, depth = memory.STATES * bool(gradient_names), deepest(subject)
         memory.check_fits(subject, encoded, held * depth, states * depth)
-        with architecture.forward_mode(subject.model, bool(gradient_names) or needs_relevance):
+        with architecture.forward_mode(bool(gradient_names) or needs_relevance):
             with (
                 recorded_maps(subject, needs) as maps,
                 relevance_forward(subject, DEFAULT) if needs_relevance else nullcontext() as relevance_mode,
@@ -303,12 +303,12 @@ def decide_without_heads(subject: Subject, encoded: Encoded, targets: Sequence[A
 
     def run() -> Tensor:
         with (
-            architecture.forward_mode(subject.model, gradients=False),
-            attention_maps.with_switch(subject.model, switch),
+            architecture.forward_mode(gradients=False),
+            attention_maps.with_switch(subject.twin, switch),
         ):
             return subject.logits(subject.inputs(encoded))
 
-    logits = restore.exclusively(subject.model, run)
+    logits = subject.exclusively(run)
     check_count("attention maps", switch.block, subject.depth, subject)
     return _decisions(subject, encoded, logits, targets)
 

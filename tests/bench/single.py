@@ -1,14 +1,11 @@
 """What a text costs beside the stock model: `python -m tests.bench.single`.
 
-One text and some texts of demo/reviews, one thread, CPU time. The stock model runs as transformers runs it. Occlusion
-and the games are compared with themselves on PyTorch's own matrix products, which NBSAL_PRODUCTS=torch chooses.
-Occlusion of a random Llama that classifies, of 6 blocks and width 384, is compared with itself without the reuse of
-what precedes the hidden token.
+One text and some texts of demo/reviews, one thread, CPU time. The stock model runs as transformers runs it. Occlusion of
+a random Llama that classifies, of 6 blocks and width 384, is compared with itself without the reuse of what precedes the
+hidden token.
 """
 
 import copy
-import os
-import statistics
 from unittest import mock
 
 import numpy as np
@@ -16,7 +13,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.model.running import prefixes, products
+from nbsal.model.running import prefixes
 from tests import zoo
 from tests.bench import table
 from tests.bench.measure import cpu
@@ -30,12 +27,6 @@ LENGTHS = {64: 0.85, 256: 0.65}  # tokens of a text for a decoder: the goal of r
 def quickest(work) -> float:
     """Seconds of CPU time of the quickest of some runs."""
     return min(cpu(work) for _ in range(REPEATS))
-
-
-def with_products(setting: str, work) -> float:
-    """The median seconds of CPU time of two runs with a setting of the matrix products."""
-    with mock.patch.dict(os.environ, {products.SETTING: setting}):
-        return statistics.median(cpu(work) for _ in range(2))
 
 
 def results(rounds: int = 3, quick: bool = False) -> list[Row]:
@@ -61,23 +52,14 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
     def corpus():
         explain.map(texts, batch_size=32, progress=False)
 
-    def occlusion():
-        nbsal.Explainer(subject, nbsal.Occlusion(way="mask")).map(texts[:12], progress=False)
-
-    def games():
-        nbsal.evaluation.games({"gradcam": explain}, texts[:12], progress=False)
-
     one = [quickest(lambda: explain(TEXT)) / quickest(stock) for _ in range(rounds)]
     gain = [quickest(stock_corpus) / quickest(corpus) for _ in range(rounds)]
     work = f"gradcam at layer 5 of {len(texts)} texts"
-    rows += [
+    return [
+        *rows,
         shares("gradcam at layer 5 of one text, demo/reviews", one, "a stock forward and backward pass", 0.65),
         Row(work, f"{spread(gain)} times as quick as stock forward passes", **at_least(1.3, gain)),
     ]
-    for name, work in {"occlusion": occlusion, "games": games}.items():
-        ratios = [with_products("auto", work) / with_products("torch", work) for _ in range(rounds)]
-        rows.append(shares(f"{name}, 12 texts", ratios, "the time on PyTorch's own", 0.62))
-    return rows
 
 
 def shares(work: str, ratios: list[float], whole: str, goal: float) -> Row:

@@ -13,8 +13,6 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from nbsal.model.running import products
-
 ROUNDS = 10  # of a product whose rate is measured
 Values = float | Sequence[float]  # one measurement, or one per round
 
@@ -84,23 +82,21 @@ def store(path: Path, name: str, rows: Iterable[Row]) -> None:
 
 
 def machine() -> str:
-    """The processor, and the rates of PyTorch's own float32 products and of oneDNN's, on one thread."""
+    """The processor, and the rate of PyTorch's float32 products, on one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     x, weight = torch.rand(256, 768), torch.rand(3072, 768)
-    rates = []
-    for multiply in (functional.linear, products.linear):
-        multiply(x, weight)
-        start = time.process_time()
-        for _ in range(ROUNDS):
-            multiply(x, weight)
-        rates.append(ROUNDS * 2 * x.numel() * len(weight) / (time.process_time() - start) / 1e9)
+    functional.linear(x, weight)
+    start = time.process_time()
+    for _ in range(ROUNDS):
+        functional.linear(x, weight)
+    rate = ROUNDS * 2 * x.numel() * len(weight) / (time.process_time() - start) / 1e9
     torch.set_num_threads(threads)
     information = Path("/proc/cpuinfo")
     text = information.read_text() if information.exists() else ""
     names = [part.split(":", 1)[1].strip() for part in text.splitlines() if part.startswith("model name")]
     processor = names[0] if names else platform.processor()
-    return f"{processor}: PyTorch's own products {rates[0]:.0f} GFLOP/s, oneDNN's {rates[1]:.0f}, on one thread"
+    return f"{processor}: PyTorch's products {rate:.0f} GFLOP/s, on one thread"
 
 
 def parser(doc: str | None, **more: dict[str, Any]) -> argparse.ArgumentParser:

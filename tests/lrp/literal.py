@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from nbsal.model.running import architecture
 from nbsal.passes.lrp import functions
 
 LINEAR = {functional.linear, torch.addmm}
@@ -149,7 +148,7 @@ def relevance(model, run, first_blocks, index):
     handles += [
         handle for m in single for handle in (m.register_forward_pre_hook(enter), m.register_forward_hook(leave))
     ]
-    with torch.no_grad(), architecture.eval_mode(model), tape:
+    with torch.no_grad(), tape:
         logits = run()
     for handle in handles:
         handle.remove()

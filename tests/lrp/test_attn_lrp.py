@@ -12,7 +12,7 @@ from transformers.models.llama import modeling_llama
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, repeat_kv
 
 import nbsal
-from nbsal.model.running import attention_maps, restore
+from nbsal.model.running import attention_maps
 from nbsal.model.running.layers import first_blocks
 from nbsal.model.text.tokens import Encoded
 from nbsal.passes.changed_gradients import ATTN_LRP
@@ -106,10 +106,10 @@ def test_scores_of_both_sides_are_those_of_the_rules_function_by_function(name):
     ours = nbsal.answer(subject, writers.SOURCE, writers.REPLY, method="attn-lrp", progress=False)
     inputs = subject.inputs(Encoded([ours.reading.row], 0))
     position = ours.reading.position(2)
-    with attention_maps.eager(subject.model):
+    with attention_maps.eager(subject.twin):
         truth = literal.relevance(
-            subject.model,
-            lambda: subject.model(**inputs, use_cache=False).logits,
+            subject.twin,
+            lambda: subject.twin(**inputs, use_cache=False).logits,
             first_blocks(subject),
             (0, position, ours.ids[2]),
         )
@@ -120,7 +120,7 @@ def test_scores_of_both_sides_are_those_of_the_rules_function_by_function(name):
 def test_an_activation_at_zero_is_the_factor_that_it_is_near_zero(activation, limit):
     """There y / x is not defined, but what is summed to 0 has relevance beside it all the same."""
     module, x = torch.nn.Sequential(ACT2FN[activation]), torch.tensor([0.0, 1e-3], requires_grad=True)
-    with restore.Changes(module), ATTN_LRP.running(module):
+    with ATTN_LRP.running(module):
         y = module(x)
     (gradient,) = torch.autograd.grad(y.sum(), x)
     assert axioms.relative(gradient, torch.tensor([limit, limit])) < 1e-3

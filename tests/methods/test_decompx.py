@@ -9,6 +9,7 @@ import torch
 import nbsal
 from nbsal.methods.alti import PARTS
 from nbsal.methods.decompx import DecompX
+from nbsal.model.running.architecture import blocks
 from nbsal.passes import trace
 from tests import axioms, zoo
 from tests.cases import cases
@@ -79,7 +80,7 @@ def slow_block(block, vectors, attention, seen, first):
 @torch.no_grad()
 def slow_decompx(subject, encoded):
     """The scores of every label, [token, label], of one text."""
-    model, seen = subject.model, {}
+    model, seen = subject.twin, {}
     watched = [module for module in model.modules() if not list(module.children())]
     hooks = [m.register_forward_hook(lambda m, args, output: seen.update({m: (args[0], output)})) for m in watched]
     recorded = trace.record(subject, encoded, needs={"hidden", "attention"})
@@ -87,7 +88,7 @@ def slow_decompx(subject, encoded):
         hook.remove()
     size = range(len(encoded[0]))
     vectors = [[recorded.hidden[0][0, i] * (i == j) for j in size] for i in size]
-    for number, block in enumerate(subject.blocks):
+    for number, block in enumerate(blocks(model)):
         vectors = slow_block(block, vectors, recorded.attention[number][0], seen, number == 0)
     roberta = model.config.model_type == "roberta"
     first, last = (model.classifier.dense, model.classifier.out_proj) if roberta else (None, model.classifier)

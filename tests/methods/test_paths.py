@@ -11,6 +11,7 @@ from captum.attr import LayerDeepLift, LayerIntegratedGradients
 import nbsal
 from nbsal.methods import paths, rng, upper_layers
 from nbsal.methods.upper_layers import UpperLayers
+from nbsal.model.running.architecture import blocks
 from nbsal.passes import trace
 from tests import axioms, bag, zoo
 from tests.raising import refuses
@@ -62,7 +63,7 @@ def stock(subject, text=TEXT):
 
 
 def module(subject, layer):
-    return subject.model.base_model.embeddings if layer == 0 else subject.blocks[layer - 1]
+    return subject.twin.base_model.embeddings if layer == 0 else blocks(subject.twin)[layer - 1]
 
 
 @pytest.mark.parametrize("layer", [0, 2])
@@ -92,12 +93,12 @@ def test_deeplift_is_captums_and_on_roberta_the_gradient(load, architecture):
     class Wrapped(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.model = subject.model
+            self.model = subject.twin
 
         def forward(self, ids):
             return forward(ids.long())
 
-    lift = LayerDeepLift(Wrapped(), subject.model.base_model.embeddings)
+    lift = LayerDeepLift(Wrapped(), subject.twin.base_model.embeddings)
     truth = lift.attribute(ids.double(), baselines=base.double())[0].sum(-1)
     saliency = nbsal.Explainer(subject, nbsal.DeepLiftShap(baselines=("pad",)))(TEXT)
     assert axioms.relative(saliency.scores, truth.detach()) < 1e-6

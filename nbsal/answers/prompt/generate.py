@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from nbsal.answers.prompt.prompts import UNFINISHED, content_ids, decode, how_to_shorten
 from nbsal.answers.prompt.reading import Prompt
 from nbsal.answers.settings import ReplySettings
-from nbsal.model.running import architecture, batching, restore
+from nbsal.model.loading.composite import transformer_of
+from nbsal.model.running import architecture, batching
 from nbsal.model.subject import Subject
 from nbsal.support.errors import Cancelled, InputError, ModelError, NbsalError
 
@@ -82,13 +83,13 @@ def _run_generate(
     def run() -> Any:
         devices = [subject.device] if subject.device.type == "cuda" else []
         with (
-            architecture.forward_mode(subject.model, gradients=False),
+            architecture.forward_mode(gradients=False),
             torch.random.fork_rng(devices=devices, enabled=seed is not None),
             architecture.precision_errors(subject.model),
         ):
             if seed is not None:
                 torch.manual_seed(seed)
-            return subject.transformer.generate(
+            return transformer_of(subject.twin).generate(
                 ids,
                 attention_mask=mask,
                 return_dict_in_generate=True,
@@ -98,7 +99,7 @@ def _run_generate(
                 **({"tokenizer": subject.tokenizer} if settings.get("stop_strings") else {}),
             )
 
-    return restore.exclusively(subject.model, run)
+    return subject.exclusively(run)
 
 
 def _drawn_chances(output: Any, row: int, first: int, reply: Sequence[int]) -> NDArray[np.float64] | None:

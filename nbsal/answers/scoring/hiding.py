@@ -16,7 +16,6 @@ from nbsal.answers.prompt.sources import cut_spans
 from nbsal.answers.scoring import served
 from nbsal.model.running import architecture, batching, memory, prefixes
 from nbsal.model.running.masking import TEXT, TOKENS, filler_id, run_exclusively
-from nbsal.model.running.version import model_version
 from nbsal.model.served.server import Query, Score
 from nbsal.model.subject import Subject
 from nbsal.model.target import AGREEMENT, DIVERGENCE, divergence, log_odds, number_of
@@ -118,7 +117,7 @@ class Hiding:
 
     def _follow_model(self) -> None:
         """Drop the results of a model that has changed since."""
-        version = model_version(self.subject.model)
+        version = self.subject.version
         if self._version == version:
             return
         self._results: dict[bytes, Floats] = {}  # [stored number, reply token]

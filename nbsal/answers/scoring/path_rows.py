@@ -12,7 +12,7 @@ from torch import Tensor
 from nbsal.answers.scoring.running import Running
 from nbsal.methods.paths import AlongPaths, Path
 from nbsal.methods.upper_layers import Point, UpperLayers
-from nbsal.model.running import architecture, restore
+from nbsal.model.running import architecture
 from nbsal.model.running.layers import run_model
 from nbsal.model.target import Target
 from nbsal.model.text.tokens import Encoded, Row
@@ -46,7 +46,7 @@ def score_along_paths(
             targets = [running.predictions.target(token) for token in tokens[start : start + size]]
             add(*_refined(upper, targets, method, meter, batch_size))
 
-    restore.exclusively(subject.model, run)
+    subject.exclusively(run)
 
 
 def _refined(
@@ -124,5 +124,5 @@ class _AlongPaths:
     def _logits(self, states: Tensor) -> Tensor:
         """The logits with other states in the layer."""
         subject = self.upper.trace.subject
-        with architecture.forward_mode(subject.model, gradients=False):
+        with architecture.forward_mode(gradients=False):
             return run_model(subject, self.upper.inputs, (self.upper.layer, states))[0]

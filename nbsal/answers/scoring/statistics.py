@@ -13,7 +13,7 @@ from nbsal.answers.scoring.hiding import logits_at
 from nbsal.answers.scoring.served import RIVALS
 from nbsal.model import sides
 from nbsal.model.lm_head import LMHead
-from nbsal.model.running import architecture, batching, restore
+from nbsal.model.running import batching
 from nbsal.model.running.layers import reply_layers
 from nbsal.model.subject import Subject
 from nbsal.model.target import AGREEMENT
@@ -35,12 +35,12 @@ def token_statistics(subject: Subject, reading: Reading, drawn: Any, number: str
     encoded = Encoded([reading.row], subject.text_encoder.pad_id)
 
     def run() -> Tensor:
-        with batching.memory_errors(), torch.inference_mode(), architecture.eval_mode(subject.model):
+        with batching.memory_errors(), torch.inference_mode():
             places = reading.position(0) + np.arange(len(reading.reply_ids))
             logits = logits_at(subject, subject.inputs(encoded), places[None])[0]
             return logits.to(torch.float64 if logits.dtype == torch.float64 else torch.float32).log_softmax(-1).cpu()
 
-    logprobs = restore.exclusively(subject.model, run)
+    logprobs = subject.exclusively(run)
     if bool(logprobs.isnan().any()):
         message = f"The logits of {subject.name} for this reply are NaN or infinite. Load it with dtype='float32'."
         raise ModelError(message, part="logits")

@@ -96,8 +96,8 @@ def embedding_gradient(trace: Trace, change: Callable[[Tensor], Tensor]) -> tupl
     """The word embeddings of a trace's texts, and the gradient of the loss at `change(embeddings)`."""
     subject = trace.subject
     trace.meter.check()
-    with subject.lock, architecture.forward_mode(subject.model, gradients=True):
-        with _changed_embeddings(subject.model, change) as embeddings:
+    with architecture.forward_mode(gradients=True):
+        with _changed_embeddings(subject.twin, change) as embeddings:
             logits = subject.logits(subject.inputs(trace.encoded))
         check_layout("word embeddings", [embeddings[1].shape[:2]], trace.encoded, subject)
         loss = torch.zeros((), dtype=logits.dtype, device=logits.device)

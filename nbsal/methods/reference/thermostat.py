@@ -36,7 +36,7 @@ class CaptumModel(nn.Module):
         super().__init__()
         self.trace = trace
         self.subject = trace.subject
-        self.model = trace.subject.model
+        self.model = trace.subject.twin
         self.row: Row = trace.encoded[number]
         self.target = trace.decisions[number].target
         self.inputs = self.subject.inputs(trace.encoded[number : number + 1])
@@ -95,9 +95,9 @@ class ThermoStatMethod(Method):
         """Captum's scores of a text, [1, position] or [1, position, width]; those of appended padding are dropped."""
 
     def _attribute_all(self, trace: Trace) -> Tensor:
-        subject, meter = trace.subject, trace.meter.part(1, len(trace.encoded))
+        meter = trace.meter.part(1, len(trace.encoded))
         scores = torch.zeros(len(trace.encoded), trace.encoded.longest).to(trace.logits)
-        with subject.lock, architecture.forward_mode(subject.model, gradients=True):
+        with architecture.forward_mode(gradients=True):
             for i, row in enumerate(trace.encoded):
                 attributions = self.attribute(CaptumModel(trace, i)).detach()[0, : len(row)]
                 scores[i, : len(row)] = attributions.reshape(len(row), -1).sum(-1).to(scores)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nbsal.model.running import restore
+from nbsal.model.running.twin import twin_of
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.lazy import transformers
 
@@ -36,8 +36,8 @@ class Composite(nn.Module):
         self.path = path
         self.reader = read
         self.second_reader = second_reader  # the part of an encoder-decoder that reads the text again
-        restore.share_state(self, self.transformer)
-        self.task, self.outputs = restore.exclusively(self, self._measure)
+        twin = twin_of(self)
+        self.task, self.outputs = twin.run(lambda: twin.module._measure())
 
     @property
     def transformer(self) -> Any:
@@ -72,15 +72,12 @@ class Composite(nn.Module):
         if self.config.eos_token_id is not None:
             ids = ids.masked_fill(ids == self.config.eos_token_id, 1)
             ids[:, -1] = self.config.eos_token_id
-        with restore.Changes(self) as changes, torch.no_grad():
-            for module in self.module.modules():
-                changes.record_undo(setattr, module, "training", module.training)
-            self.module.eval()
-            try:
+        try:
+            with torch.no_grad():
                 shape = tuple(self.forward(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.shape)
-            except (RuntimeError, TypeError, ValueError, AttributeError, LookupError) as error:
-                message = f"{type(self.module).__name__} cannot be called with input_ids and attention_mask: {error}"
-                raise ModelError(f"{message:.300} Pass read=...", part="head") from error
+        except (RuntimeError, TypeError, ValueError, AttributeError, LookupError) as error:
+            message = f"{type(self.module).__name__} cannot be called with input_ids and attention_mask: {error}"
+            raise ModelError(f"{message:.300} Pass read=...", part="head") from error
         if shape[:1] == (texts,) and len(shape) == 2:
             return "sequence", shape[1]
         if shape[:2] == (texts, tokens) and len(shape) == 3:

@@ -1,10 +1,6 @@
-"""Copies of models with plain weights: adapters are merged, weights of 8 bits dequantised.
-
-Layers of peft that add an adapter to a weight are recognised without importing peft.
-"""
+"""Copies of models with plain weights: adapters are merged, weights of 8 bits dequantised."""
 
 import copy
-from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
@@ -12,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from nbsal.model.loading.adapters import adapter_layers, merge_adapters
 from nbsal.model.loading.composite import Composite, transformer_of
-from nbsal.model.running import architecture
+from nbsal.model.running.twin import copy_model
 
 QUANTISED_MODULES = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized")
 
@@ -26,8 +23,8 @@ def merged(model: Any) -> Any:
         return nn.Parameter(copied, requires_grad=False) if isinstance(tensor, nn.Parameter) else copied
 
     with torch.inference_mode(False):
-        result = architecture.copy_model(model, clone)
-        _merge_adapters(result)
+        result = copy_model(model, clone)
+        merge_adapters(result)
     return result
 
 
@@ -53,28 +50,3 @@ def dequantised(model: Any) -> Any:
     """A copy with the weights that the 8 bits stand for, in the precision of the model's other weights."""
     with torch.inference_mode(False):
         return copy.deepcopy(model).dequantize().eval()
-
-
-def adapter_layers(model: nn.Module) -> Iterator[tuple[str, Any]]:
-    """The layers of a model that hold adapters, with their names."""
-    for name, module in model.named_modules():
-        if any(
-            base.__name__ == "BaseTunerLayer" and base.__module__.startswith("peft.") for base in type(module).mro()
-        ):
-            yield name, module
-
-
-def is_settled(model: nn.Module) -> bool:
-    """False if an adapter is a branch of its own, or merged and disabled, which peft undoes before it runs."""
-    return all(layer.disable_adapters != layer.merged for _, layer in adapter_layers(model))
-
-
-def _merge_adapters(model: nn.Module) -> None:
-    """Replace every layer with an adapter by the plain layer that computes the same."""
-    for name, layer in list(adapter_layers(model)):
-        if layer.disable_adapters and layer.merged:
-            layer.unmerge()
-        elif not layer.disable_adapters and not layer.merged:
-            layer.merge()
-        parent, _, attribute = name.rpartition(".")
-        setattr(model.get_submodule(parent), attribute, layer.get_base_layer())

@@ -1,9 +1,8 @@
 """Find the parts of a stock transformers model: blocks, final norm, task of the head, pooling, maximum length."""
 
-import copy
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,8 +12,10 @@ from torch import Tensor, nn
 from nbsal.model import sides
 from nbsal.model.loading.composite import Composite
 from nbsal.model.loading.stand_in import StandIn
-from nbsal.model.running import batching, products, restore
+from nbsal.model.running import batching
 from nbsal.model.running.finite import is_finite
+from nbsal.model.running.hooks import hooks
+from nbsal.model.running.twin import copy_model, twin_of
 from nbsal.support.errors import ModelError
 
 TASKS = {
@@ -92,7 +93,7 @@ def record_layers(model: Any, side: str = sides.SOURCE) -> Iterator[list[Tensor]
     def after_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         layers.append(first_tensor(output))
 
-    with restore.hooks(model, blocks(model, side), before_block, after_block):
+    with hooks(blocks(model, side), before_block, after_block):
         yield layers
 
 
@@ -124,65 +125,40 @@ def replace_layer(model: Any, layer: int, states: Tensor, side: str = sides.SOUR
             return None
         return states if isinstance(output, Tensor) else (states, *output[1:])
 
-    with restore.hooks(model, blocks(model, side), before_block, after_block):
+    with hooks(blocks(model, side), before_block, after_block):
         yield
 
 
 @contextmanager
-def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Put the model into evaluation mode, with frozen weights and products at the processor's rate.
-
-    Every module's own training flag, and every weight's own gradient flag, is restored afterwards.
-    """
-    training = [module for module in model.modules() if module.training]
-    with frozen(model), restore.Changes(model) as changes:
-        changes.record_undo(_set_all, training, "training", True)
-        _set_all(training, "training", False)
-        products.enter(changes)
+def forward_mode(gradients: bool) -> Iterator[None]:
+    """Record a graph for gradients, or none, whatever the mode of torch that a caller is in."""
+    with batching.memory_errors(), torch.inference_mode(False), torch.set_grad_enabled(gradients):
         yield
-
-
-@contextmanager
-def forward_mode(model: nn.Module, gradients: bool) -> Iterator[None]:
-    """Evaluation mode that records a graph for gradients, or none, whatever the mode of torch that a caller is in."""
-    with batching.memory_errors(), torch.inference_mode(False), torch.set_grad_enabled(gradients), eval_mode(model):
-        yield
-
-
-@contextmanager
-def frozen(model: nn.Module) -> Iterator[None]:
-    """Turn off the gradients of all weights, so that a forward pass keeps no graph for them."""
-    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    with restore.Changes(model) as changes:
-        changes.record_undo(_set_all, trainable, "requires_grad", True)
-        _set_all(trainable, "requires_grad", False)
-        yield
-
-
-def _set_all(objects: Iterable[object], name: str, value: bool) -> None:
-    for item in objects:
-        setattr(item, name, value)
 
 
 @torch.no_grad()
-def final_norm(model: Any) -> nn.Module | None:
-    """The norm between the last block and the head (pre-norm models), or None; detected by comparing outputs."""
-    base = body(model)
-    device = next(base.parameters()).device
-    ids = torch.arange(4, device=device)[None] % model.config.vocab_size
-    layers, output = restore.exclusively(model, lambda: _run_body(model, ids))
-    if torch.equal(layers[-1], output):
-        return None
-    for module in base.modules():
-        weight = getattr(module, "weight", None)
-        if weight is not None and weight.shape == output.shape[-1:] and torch.allclose(module(layers[-1]), output):
-            norm: nn.Module = module
-            return norm
-    raise ModelError(
-        f"{type(model).__name__} changes the output of its last block before the head by something other than a single "
-        "norm. nbsal cannot decode its layers.",
-        part="final norm",
-    )
+def final_norm(model: Any) -> str | None:
+    """The name of the norm between the last block and the head (pre-norm models), found by comparing outputs."""
+    twin = twin_of(model)
+    ids = torch.arange(4, device=model.device)[None] % model.config.vocab_size
+
+    def find() -> str | None:
+        layers, output = _run_body(twin.module, ids)
+        if torch.equal(layers[-1], output):
+            return None
+        names = {module: name for name, module in twin.module.named_modules()}
+        for module in body(twin.module).modules():
+            weight = getattr(module, "weight", None)
+            if weight is not None and weight.shape == output.shape[-1:] and torch.allclose(module(layers[-1]), output):
+                return str(names[module])
+        raise ModelError(
+            f"{type(model).__name__} changes the output of its last block before the head by something other than a "
+            "single norm. nbsal cannot decode its layers.",
+            part="final norm",
+        )
+
+    name: str | None = twin.run(find)
+    return name
 
 
 def max_length(model: Any, tokenizer: Any) -> int:
@@ -202,34 +178,6 @@ def first_position(model: Any) -> int:
 def shared_tensors(model: nn.Module) -> dict[int, Any]:
     """A memo for `copy.deepcopy` that copies modules but shares weights, so that the copy trains with the model."""
     return {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-
-
-def copy_model(model: Any, convert: Callable[[Tensor], Tensor]) -> Any:
-    """A copy of the model with converted weights; hooks and other tensors are shared.
-
-    Hooks are not copied, because a copy would not follow what the user changes in them. One that is a method of a
-    module must be, so that it reads the module's copy.
-    """
-    memo: dict[int, Any] = {id(tensor): convert(tensor) for tensor in (*model.parameters(), *model.buffers())}
-    for module in model.modules():
-        attributes = vars(module)
-        _check_forward(model, attributes.get("forward"))
-        memo |= {id(value): value for value in attributes.values() if isinstance(value, Tensor)}
-        for name in ("_forward_pre_hooks", "_forward_hooks"):
-            hooks = attributes[name].values()
-            memo |= {id(hook): hook for hook in hooks if not isinstance(getattr(hook, "__self__", None), nn.Module)}
-    return copy.deepcopy(model, memo)
-
-
-def _check_forward(model: Any, replacement: Any) -> None:
-    """Refuse to copy a module whose `forward` was replaced by a function that calls what is not copied."""
-    cells = getattr(replacement, "__closure__", None) or ()
-    if any(isinstance(getattr(cell.cell_contents, "__self__", cell.cell_contents), nn.Module) for cell in cells):
-        raise ModelError(
-            f"A module of {type(model).__name__} has another function as `forward`, which would run on the original "
-            'weights when its copy runs. Use a forward hook instead, or dtype="model" for methods of relevance.',
-            part="forward",
-        )
 
 
 def with_exact_gelu(model: Any) -> Any:
@@ -284,13 +232,14 @@ def is_causal(model: Any) -> bool:
     if declared:
         return True in declared
     ids = torch.tensor([[size - 1, size - 2, size - 3], [size - 1, size - 2, size - 4]], device=model.device)
-    _, (first, second) = restore.exclusively(model, lambda: _run_body(model, ids))
+    twin = twin_of(model)
+    _, (first, second) = twin.run(lambda: _run_body(twin.module, ids))
     return bool(torch.allclose(first[0], second[0], rtol=1e-4, atol=1e-6))
 
 
 def _run_body(model: Any, ids: Tensor) -> tuple[list[Tensor], Tensor]:
     """The hidden states and the output of a model's body; without a mask some models warn that ids may be padding."""
-    with eval_mode(model), record_layers(model) as layers, precision_errors(model):
+    with record_layers(model) as layers, precision_errors(model):
         output = body(model)(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True)
     return layers, output.last_hidden_state
 

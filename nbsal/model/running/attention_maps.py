@@ -7,23 +7,25 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
+from torch.overrides import TorchFunctionMode
 
 from nbsal.model.loading.composite import transformer_of
-from nbsal.model.running import architecture, restore
+from nbsal.model.running import architecture
+from nbsal.model.running.hooks import hooks
 from nbsal.support.errors import ModelError
 
 FUSED = "sdpa"  # the implementation that computes attention in one function, which shows no weights
 SOFTMAX_FUNCTIONS = (torch.nn.functional.softmax, torch.softmax, Tensor.softmax)
 
 
-class AttentionMode(restore.Mode):
+class AttentionMode(TorchFunctionMode):
     """Changes or records the output of every attention softmax, which is [batch, head, query, key]."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if self.active and func is scaled_dot_product_attention:
+        if func is scaled_dot_product_attention:
             return self.on_mixed(func(*args, **kwargs))
-        if not self.active or func not in SOFTMAX_FUNCTIONS or args[0].ndim != 4:
+        if func not in SOFTMAX_FUNCTIONS or args[0].ndim != 4:
             return func(*args, **kwargs)
         if args[0].dtype == torch.float64:
             kwargs.pop("dtype", None)  # some models request float32 here, which would round float64
@@ -122,25 +124,20 @@ def eager(model: Any) -> Iterator[None]:
     """Run the model with eager attention, and restore its own implementation afterwards."""
     transformer = transformer_of(model)
     before = transformer.config._attn_implementation
-    with restore.Changes(model) as changes:
-        if before != "eager":
-            changes.record_undo(_set_attention, transformer, before)
-            _set_attention(transformer, "eager")
+    if before == "eager":
         yield
+        return
+    try:
+        _set_attention(transformer, "eager")
+        yield
+    finally:
+        _set_attention(transformer, before)
 
 
 @contextmanager
 def with_mode(model: Any, mode: AttentionMode) -> Iterator[None]:
     """Run the model with eager attention under that mode."""
-    with eager(model), with_own_attention(model, mode):
-        yield
-
-
-@contextmanager
-def with_own_attention(model: Any, mode: AttentionMode) -> Iterator[None]:
-    """Run a model with its own attention under that mode."""
-    with restore.Changes(model) as changes:
-        mode.enter(changes)
+    with eager(model), mode:
         yield
 
 
@@ -148,7 +145,7 @@ def with_own_attention(model: Any, mode: AttentionMode) -> Iterator[None]:
 def with_switch(model: Any, switch: HeadSwitch) -> Iterator[None]:
     """Run the model without some heads, with its own attention if that is fused: it is quicker than eager attention."""
     fused = transformer_of(model).config._attn_implementation == FUSED
-    with with_own_attention(model, switch) if fused else with_mode(model, switch):
+    with switch if fused else with_mode(model, switch):
         yield
 
 
@@ -164,8 +161,5 @@ def with_eager_masks(model: Any, mode: AttentionMode) -> Iterator[None]:
     def choose(module: nn.Module, args: Any, kwargs: Any) -> None:
         _set_attention(transformer, FUSED)
 
-    with with_mode(model, mode), restore.Changes(model) as changes:
-        if fused:
-            changes.record_undo(_set_attention, transformer, "eager")
-        with restore.hooks(model, [first_block] if fused else [], choose, first=True):
-            yield
+    with with_mode(model, mode), hooks([first_block] if fused else [], choose, first=True):
+        yield

@@ -7,8 +7,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from nbsal.model.running import architecture, restore
+from nbsal.model.running import architecture
 from nbsal.model.running.architecture import first_tensor
+from nbsal.model.running.hooks import hooks
 
 
 @dataclass(frozen=True)
@@ -73,5 +74,5 @@ def record_calls(
         return last if isinstance(block_output, Tensor) else (last, *block_output[1:])
 
     # First of all hooks: when the block runs again, the others see what they saw before.
-    with restore.hooks(model, architecture.blocks(model), before_block, after_block, first=True):
+    with hooks(architecture.blocks(model), before_block, after_block, first=True):
         yield calls

@@ -12,9 +12,12 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import Function
+from torch.nn import functional
 
 from nbsal.model import sides
-from nbsal.model.running import architecture, restore
+from nbsal.model.running import architecture
+from nbsal.model.running.twin import copy_model
 from nbsal.model.running.weight_copies import kept_copy
 
 EXACT = "_nbsal_exact"  # on a converted weight: the float32 weight with the same numbers
@@ -31,8 +34,8 @@ def double_model(model: Any) -> Any:
         result = tensor.detach() if id(tensor) in shared else _converted(tensor.detach(), device)
         return nn.Parameter(result, requires_grad=False) if isinstance(tensor, nn.Parameter) else result
 
-    result = architecture.copy_model(model, convert)
-    turns = _Turns(result, device)
+    result = copy_model(model, convert)
+    turns = _Turns(device)
     for part in _parts(result):
         part.register_forward_pre_hook(turns.before)
         part.register_forward_hook(turns.after, always_call=True)
@@ -44,33 +47,30 @@ def in_turn(module: nn.Module) -> Iterator[None]:
     """Read the weights of a block in the precision that it computes in."""
     hooks = (getattr(hook, "__self__", None) for hook in module._forward_pre_hooks.values())
     turns = [hook for hook in hooks if isinstance(hook, _Turns)]
-    for turn in turns:
-        turn.before(module)
-    yield
-    for turn in turns:
-        turn.after(module)
+    try:
+        for turn in turns:
+            turn.before(module)
+        yield
+    finally:
+        for turn in turns:
+            turn.after(module)
 
 
 class _Turns:
     """Hooks that convert a part of a model before it runs, and put its own weights back afterwards."""
 
-    def __init__(self, model: nn.Module, device: torch.device) -> None:
-        self._model, self._device = model, device
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
         self._places: WeakKeyDictionary[nn.Module, list[Place]] = WeakKeyDictionary()
-        self._changes: list[restore.Changes] = []
 
     def before(self, part: nn.Module, args: Any = ()) -> None:
-        places = self._places.setdefault(part, _places(part))
-        changes = restore.Changes(self._model)
-        self._changes[:] = [changes]
-        changes.record_undo(_put_back, places)
-        for weights, name, tensor in places:
+        for weights, name, tensor in self._places.setdefault(part, _places(part)):
             if type(part) is not nn.Embedding:  # of a plain table, only the rows that are read are converted
                 weights[name] = _kept(tensor, self._device)
 
     def after(self, part: nn.Module, args: Any = (), output: Any = None) -> Any:
-        for changes in self._changes:
-            changes.__exit__(None, None, None)
+        for weights, name, tensor in self._places[part]:
+            weights[name] = tensor
         return _converted(output, self._device) if type(part) is nn.Embedding and output is not None else None
 
 
@@ -95,11 +95,6 @@ def _places(part: nn.Module) -> list[Place]:
     ]
 
 
-def _put_back(places: list[Place]) -> None:
-    for tensors, name, tensor in places:
-        tensors[name] = tensor
-
-
 def _kept(tensor: Tensor, device: torch.device) -> Tensor:
     """The converted weight, from earlier runs if there is room for it."""
     if not isinstance(tensor, nn.Parameter) or tensor.is_inference() or not tensor.is_floating_point():
@@ -119,3 +114,22 @@ def _marked(result: Tensor, tensor: Tensor) -> Tensor:
     if isinstance(tensor, nn.Parameter) and tensor.dtype == torch.float32 and tensor.device == device:
         setattr(result, EXACT, tensor)
     return result
+
+
+def double_linear(exact: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x W^T + b in float64, whose gradient multiplies in float32; `exact` is the float32 weight of the same numbers."""
+    if not (x.requires_grad and torch.is_grad_enabled()):
+        return functional.linear(x, weight, bias)
+    result: Tensor = _DoubleLinear.apply(x, weight, exact, bias)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _DoubleLinear(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, exact: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.exact = exact.detach()
+        return functional.linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return functional.linear(gradient.float(), ctx.exact.mT).to(gradient), None, None, None

@@ -162,7 +162,7 @@ class FusedRecorder(AttentionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = super().__torch_function__(func, types, args, kwargs)
-        if self.active and func is scaled_dot_product_attention:
+        if func is scaled_dot_product_attention:
             self._record(fused_call(result, *args, **kwargs or {}))
         return result
 
@@ -187,7 +187,7 @@ class Mixer(AttentionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if not self.active or func is not scaled_dot_product_attention:
+        if func is not scaled_dot_product_attention:
             return func(*args, **kwargs)
         call = fused_call(args[0], *args, **kwargs)
         if call is None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nbsal.model import sides
-from nbsal.model.running import architecture, attention_maps, restore
+from nbsal.model.running import architecture, attention_maps
 from nbsal.model.running.attention_maps import AttentionRecorder
 from nbsal.model.running.layout import check_count, check_layout, check_sides
 from nbsal.model.subject import Subject
@@ -50,9 +50,9 @@ def run_model(
     """The logits, and the hidden states of every layer; `replaced` is a layer with other states in its place."""
     reply: list[Tensor] = []
     with ExitStack() as stack:
-        states = stack.enter_context(architecture.record_layers(subject.model))
+        states = stack.enter_context(architecture.record_layers(subject.twin))
         if subject.task == sides.REPLY:
-            reply = stack.enter_context(architecture.record_layers(subject.model, sides.REPLY))
+            reply = stack.enter_context(architecture.record_layers(subject.twin, sides.REPLY))
         if replaced is not None:
             size = inputs["input_ids"].shape[1]
             pieces = stack.enter_context(replace_states(subject, *replaced, size))
@@ -61,7 +61,7 @@ def run_model(
         states[replaced[0]], reply[:1] = pieces[0], pieces[1:]
     check_count("hidden states", len(states), subject.depth + 1, subject)
     if subject.task == sides.REPLY:
-        check_count("hidden states", len(reply), sides.depth(subject.model, sides.REPLY) + 1, subject)
+        check_count("hidden states", len(reply), sides.depth(subject.twin, sides.REPLY) + 1, subject)
         both = [inputs[name].shape for name in ("input_ids", "decoder_input_ids")]
         expected = [both[0]] * len(states) + [both[1]] * len(reply)
         check_sides("hidden states", [layer.shape[:2] for layer in (*states, *reply)], expected, subject)
@@ -73,7 +73,7 @@ def recorded_maps(subject: Subject, needs: Collection[str]) -> Iterator[list[Ten
     """Record the attention maps of a forward pass, in order, if any of its needs is of attention."""
     recorder = AttentionRecorder(square=subject.task != sides.REPLY)
     needed = any(need.startswith("attention") for need in needs)
-    with attention_maps.with_mode(subject.model, recorder) if needed else nullcontext():
+    with attention_maps.with_mode(subject.twin, recorder) if needed else nullcontext():
         yield recorder.maps
 
 
@@ -96,7 +96,7 @@ def _check_maps(subject: Subject, encoded: Encoded, maps: Sequence[Tensor]) -> N
         return
     source = sides.source_size(encoded[0])
     reply = encoded.longest - source
-    crossing = [(texts, reply, reply), (texts, reply, source)] * sides.depth(subject.model, sides.REPLY)
+    crossing = [(texts, reply, reply), (texts, reply, source)] * sides.depth(subject.twin, sides.REPLY)
     check_sides("attention maps", shapes, [(texts, source, source)] * subject.depth + crossing, subject)
 
 
@@ -104,27 +104,27 @@ def reply_layers(subject: Subject, encoded: Encoded, layers: Sequence[int]) -> d
     """Some hidden layers of what writes the reply: of an encoder-decoder, of its decoder."""
 
     def run() -> dict[int, Tensor]:
-        with architecture.forward_mode(subject.model, gradients=False):
+        with architecture.forward_mode(gradients=False):
             recorded = run_model(subject, subject.inputs(encoded))[1]
         return {layer: (recorded.reply or recorded.states)[layer] for layer in layers}
 
-    return restore.exclusively(subject.model, run)
+    return subject.exclusively(run)
 
 
 def map_count(subject: Subject) -> int:
     """The attention maps of a forward pass: one a block, and two a block of a decoder that also reads an encoder."""
-    return subject.depth + 2 * sides.depth(subject.model, sides.REPLY) * (subject.task == sides.REPLY)
+    return subject.depth + 2 * sides.depth(subject.twin, sides.REPLY) * (subject.task == sides.REPLY)
 
 
 def deepest(subject: Subject) -> int:
     """The blocks of the deeper side: what the maps over source and reply together are at most, for a whole row."""
-    return max(subject.depth, sides.depth(subject.model, sides.REPLY) if subject.task == sides.REPLY else 0)
+    return max(subject.depth, sides.depth(subject.twin, sides.REPLY) if subject.task == sides.REPLY else 0)
 
 
 def first_blocks(subject: Subject) -> list[nn.Module]:
     """The blocks that read embeddings: the first one, of each side."""
     deciding = [sides.REPLY] if subject.task == sides.REPLY else []
-    return [architecture.blocks(subject.model, side)[0] for side in (sides.SOURCE, *deciding)]
+    return [architecture.blocks(subject.twin, side)[0] for side in (sides.SOURCE, *deciding)]
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def replace_states(subject: Subject, layer: int, states: Tensor, size: int) -> I
     """
     pieces: Parts = (states,) if subject.task != sides.REPLY else (states[:, :size], states[:, size:])
     with ExitStack() as stack:
-        stack.enter_context(architecture.replace_layer(subject.model, layer, pieces[0]))
+        stack.enter_context(architecture.replace_layer(subject.twin, layer, pieces[0]))
         for reply_states in pieces[1:]:
-            stack.enter_context(architecture.replace_layer(subject.model, 0, reply_states, sides.REPLY))
+            stack.enter_context(architecture.replace_layer(subject.twin, 0, reply_states, sides.REPLY))
         yield pieces

@@ -18,9 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.model.running import architecture, batching, dropping, memory, prefixes, restore
+from nbsal.model.running import architecture, batching, dropping, memory, prefixes
 from nbsal.model.running.dropping import DroppableLengths
-from nbsal.model.running.version import model_version
 from nbsal.model.subject import Subject
 from nbsal.model.target import Target
 from nbsal.model.text.tokens import Encoded, Row
@@ -54,7 +53,7 @@ class MaskedModel:
 
     def _follow_model(self) -> None:
         """Drop the results of a model that has changed since."""
-        version = model_version(self.subject.model)
+        version = self.subject.version
         if self._version == version:
             return
         self._cache: dict[tuple[Any, ...], _CachedRow] = {}
@@ -309,10 +308,10 @@ def run_exclusively(subject: Subject, run: Callable[[], None]) -> None:
     """Call `run` while no other thread uses the model, without gradients and dropout."""
 
     def in_inference_mode() -> None:
-        with batching.memory_errors(), torch.inference_mode(), architecture.eval_mode(subject.model):
+        with batching.memory_errors(), torch.inference_mode():
             run()
 
-    restore.exclusively(subject.model, in_inference_mode)
+    subject.exclusively(in_inference_mode)
 
 
 def _close(first: Tensor, second: Tensor) -> bool:

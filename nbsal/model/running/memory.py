@@ -45,7 +45,7 @@ def _check(subject: Subject, texts: int, length: int, maps: float, states: float
 
 def check_forward(subject: Subject, texts: int, length: int) -> None:
     """Raise OutOfMemory if a forward pass over so many texts of a length, which records nothing, does not fit."""
-    maps = FORWARD_MAPS if transformer_of(subject.model).config._attn_implementation == "eager" else 0
+    maps = FORWARD_MAPS if transformer_of(subject.twin).config._attn_implementation == "eager" else 0
     vocabulary = subject.model.config.vocab_size / subject.width if subject.task in PREDICTS_TOKENS else 0
     _check(subject, texts, length, maps, FORWARD_STATES + vocabulary)
 

@@ -15,8 +15,6 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from nbsal.model.running import restore
-
 SAMPLE = 64  # numbers of a large weight
 LARGE = 1000  # entries; a container of more is an object like any other
 DEPTH = 4  # how deep containers and settings may be nested
@@ -34,7 +32,7 @@ class Version:
         self.values: list[Any] = []  # compared by value
         self.objects: list[Any] = []  # compared by identity, and held, so that none takes the place of another
         self.numbers: list[bytes] = []
-        self._tensors: list[Tensor] = []
+        self.tensors: list[Tensor] = []  # of the attributes of modules
         self._visited: set[int] = set()
 
     def __eq__(self, other: object) -> bool:
@@ -50,7 +48,7 @@ class Version:
         """Add all modules of a model with their attributes, one after the other."""
         modules = [model]
         for module in modules:  # grows while it is read
-            attributes = vars(module)
+            attributes = dict(vars(module))  # another thread may add some meanwhile
             self.objects += module, type(module)
             self.values.append(tuple(attributes))
             for name, value in attributes.items():
@@ -64,7 +62,7 @@ class Version:
                     modules += [child for child in value.values() if self._is_new(child)]
                 elif kind not in _CONTAINERS or value:
                     self._add(value, DEPTH)
-        return self.add_tensors(self._tensors)
+        return self.add_tensors(self.tensors)
 
     def add_tensors(self, tensors: Iterable[Tensor]) -> Self:
         """Add some tensors."""
@@ -85,7 +83,7 @@ class Version:
         if kind in _VALUES:
             self.values.append(value)
         elif isinstance(value, Tensor):
-            self._tensors.append(value)
+            self.tensors.append(value)
         elif isinstance(value, dict) and len(value) <= LARGE and depth:
             self.values.append(len(value))
             for key, entry in value.items():
@@ -108,11 +106,6 @@ class Version:
             return False
         self._visited.add(id(value))
         return True
-
-
-def model_version(model: nn.Module) -> Version:
-    """The version of a model; an explanation that another thread computes ends first, as it changes the model."""
-    return restore.exclusively(model, lambda: Version().add_model(model))
 
 
 def tensors_version(tensors: Iterable[Tensor]) -> Version:

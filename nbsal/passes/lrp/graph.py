@@ -58,7 +58,7 @@ def run_for_relevance(subject: Subject, encoded: Encoded, rules: Rules) -> Relev
                 raise
             raise ModelError(
                 "The published rules treat the attention mask as a summand of the attention scores, but "
-                f"{type(subject.model).__name__} adds no mask to them. Use the method's plain name, such as lrp.",
+                f"{type(subject.twin).__name__} adds no mask to them. Use the method's plain name, such as lrp.",
                 part="attention mask",
             ) from error
     return relevance_graph(subject, relevance_mode, layers, logits)
@@ -68,8 +68,8 @@ def run_for_relevance(subject: Subject, encoded: Encoded, rules: Rules) -> Relev
 def relevance_forward(subject: Subject, rules: Rules) -> Iterator[RelevanceMode]:
     """Run the model with eager attention, recording a graph for relevance under those rules."""
     with (
-        attention_maps.eager(subject.model),
-        mode.relevance_mode(subject.model, first_blocks(subject), rules, subject.multiplies_in_float32) as recording,
+        attention_maps.eager(subject.twin),
+        mode.relevance_mode(subject.twin, first_blocks(subject), rules, subject.multiplies_in_float32) as recording,
     ):
         yield recording
 

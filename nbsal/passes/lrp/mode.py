@@ -16,10 +16,10 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
+from torch.overrides import TorchFunctionMode
 
-from nbsal.model.running import architecture, restore
-from nbsal.model.running.double import EXACT
-from nbsal.model.running.products import double_linear
+from nbsal.model.running.double import EXACT, double_linear
+from nbsal.model.running.hooks import hooks
 from nbsal.model.running.version import tensors_version
 from nbsal.passes.lrp import functions, rules
 from nbsal.passes.lrp.rules import Rules, apply
@@ -57,13 +57,12 @@ PROXY = "_nbsal_proxy"
 ATTENTION_MARK = "_nbsal_attention"  # on attention probabilities until they meet the values: (block, [batch, head])
 
 
-class RelevanceMode(restore.Mode):
+class RelevanceMode(TorchFunctionMode):
     """Attaches proxies to the model's tensors; `attention_maps` fills during the backward pass.
 
     >>> x = torch.ones(1)
     >>> attach_proxy(x, torch.ones(1, requires_grad=True))
-    >>> with restore.Changes(nn.Linear(1, 1)) as changes:
-    ...     RelevanceMode(rules.DEFAULT, {}).enter(changes)
+    >>> with RelevanceMode(rules.DEFAULT, {}):
     ...     y = 3 * x
     >>> y, proxy_of(y).grad_fn.name()
     (tensor([3.]), 'IdentityBackward')
@@ -90,7 +89,7 @@ class RelevanceMode(restore.Mode):
         kwargs = dict(kwargs or {})
         named = any(proxy_of(value) is not None for value in _flatten(kwargs.values()))
         proxied = named or any(proxy_of(value) is not None for value in _flatten(args))
-        if not self.active or not proxied or self.inside:
+        if not proxied or self.inside:
             return func(*args, **kwargs)
         if func is scaled_dot_product_attention and self.fused is not None:
             return self.fused(*args, **kwargs)
@@ -296,17 +295,15 @@ def relevance_mode(
     >>> proxy_of(y).grad_fn.name()
     'LinearBackward'
     """
-    with rules_mode(model, chosen, _absolute_weights(model), mixed) as mode, restore.Changes(model) as changes:
+    with rules_mode(model, chosen, _absolute_weights(model), mixed) as mode:
 
         def attach(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             hidden = args[0] if args else kwargs["hidden_states"]
             if proxy_of(hidden) is None:
                 mode.start(hidden)
 
-        changes.record_undo(restore.remove_hooks, first_blocks, attach)
-        for block in first_blocks:
-            block.register_forward_pre_hook(attach, with_kwargs=True)
-        yield mode
+        with hooks(first_blocks, attach):
+            yield mode
 
 
 @contextmanager
@@ -325,18 +322,13 @@ def rules_mode(
     mode = RelevanceMode(chosen, absolute_weights, mixed)
     operations = [module for module in model.modules() if functions.is_single_operation(module)]
 
-    def enter(module: nn.Module, args: Any) -> None:
+    def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
         mode.inside.append(module)
 
-    def leave(module: nn.Module, args: Any, output: Tensor) -> None:
+    def leave(module: nn.Module, args: Any, kwargs: Any, output: Tensor) -> None:
         mode.inside.pop()
         if proxy_of(args[0]) is not None:
             attach_proxy(output, _pass_through(output, args[0]))
 
-    with architecture.frozen(model), restore.Changes(model) as changes:
-        changes.record_undo(restore.remove_hooks, operations, enter, leave)
-        for module in operations:
-            module.register_forward_pre_hook(enter)
-            module.register_forward_hook(leave)
-        mode.enter(changes)
+    with hooks(operations, enter, leave), mode:
         yield mode

@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-
-from nbsal.model.running.products import multiply
+from torch.nn import functional
 
 EPSILON = 1e-9
 ROUNDING_ERROR = 1e-14  # relative
@@ -154,13 +153,13 @@ def _positive(relevance: Tensor, x: Tensor, factors: tuple[Tensor, Tensor], prod
     # one of the products.
     weight, absolute_weight = factors
     absolute_x, precision = x.abs(), weight.dtype
-    absolute_product = multiply(absolute_x.to(precision), absolute_weight).to(x.dtype)
+    absolute_product = functional.linear(absolute_x.to(precision), absolute_weight).to(x.dtype)
     total = product.add_(absolute_product)
     error = ROUNDING_ERROR if precision == x.dtype else MIXED_ERROR
     no_positive = total <= absolute_product.mul_(error)  # only rounding error is left
     part = torch.div(relevance, total.add_(2 * EPSILON), out=total).masked_fill_(no_positive, 0.0).to(precision)
-    result = multiply(part, weight.mT).to(x.dtype).mul_(x)
-    return result.add_(multiply(part, absolute_weight.mT).to(x.dtype).mul_(absolute_x))
+    result = functional.linear(part, weight.mT).to(x.dtype).mul_(x)
+    return result.add_(functional.linear(part, absolute_weight.mT).to(x.dtype).mul_(absolute_x))
 
 
 def _per_sign(relevance: Tensor, x: Tensor, weight: Tensor, rules: Rules) -> Tensor:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.model.loading import copies
+from nbsal.model.loading import adapters
 from tests import axioms, kind_examples, wrapped, zoo
 from tests.raising import refuses_part
 
@@ -50,7 +50,7 @@ def test_logits_are_those_of_the_wrapper(kind):
             assert torch.equal(subject.logits(inputs), model(**inputs).logits)
             with model.disable_adapter():
                 assert torch.equal(subject.logits(inputs), model(**inputs).logits)
-    assert subject.transformer is model.get_base_model() and not list(copies.adapter_layers(subject.merged.model))
+    assert subject.transformer is model.get_base_model() and not list(adapters.adapter_layers(subject.merged.model))
 
 
 @pytest.mark.parametrize("method", RELEVANCE)
@@ -59,7 +59,7 @@ def test_relevance_is_that_of_the_merged_model(kind, method, tmp_path):
     name, settings = KINDS[kind]
     model = wrapped.adapted(name, **settings)
     ours = scores(loaded(model), method)
-    assert list(copies.adapter_layers(model.get_base_model()))  # the user's model is as it was
+    assert list(adapters.adapter_layers(model.get_base_model()))  # the user's model is as it was
     model.merge_and_unload().save_pretrained(tmp_path)
     assert axioms.relative(ours, scores(nbsal.load(tmp_path, tokenizer=zoo.tokenizer("wordpiece")), method)) < 1e-9
 

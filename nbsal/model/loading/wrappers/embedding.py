@@ -11,6 +11,7 @@ from nbsal.model.loading.composite import Composite, find_transformer
 from nbsal.model.loading.kinds import check_kind
 from nbsal.model.loading.usage import Opened, Request, Usage
 from nbsal.model.running import architecture
+from nbsal.model.running.twin import twin_of
 from nbsal.support.errors import InputError, ModelError, UnknownName
 from nbsal.support.lazy import transformers
 
@@ -43,8 +44,11 @@ def open_sentence_transformer(model: Any, request: Request) -> Opened:
             "nbsal.load(model, similar_to=...), or pass a module with a head."
         )
         raise InputError(message, argument="similar_to", value=None)
-    with torch.no_grad(), architecture.eval_mode(model):
-        reference = model.encode([request.similar_to], convert_to_tensor=True, show_progress_bar=False)
+    twin = twin_of(model)
+    with torch.no_grad():
+        reference = twin.run(
+            lambda: twin.module.encode([request.similar_to], convert_to_tensor=True, show_progress_bar=False)
+        )
     head = Similarity(reference.clone(), model.similarity_fn_name)
     return open_embedding(model, head, normalize=False, labels=["similarity"], activation="none")
 
@@ -72,8 +76,9 @@ def open_body(model: Any, request: Request) -> Opened:
     longest = architecture.max_length(model, tokenizer)
     inputs = tokenizer(text, truncation=True, max_length=longest, return_tensors="pt").to(model.device)
     module = PooledBody(model, pooling)
-    with torch.no_grad(), architecture.eval_mode(model):
-        module.head = Similarity(module(**inputs).clone(), "cosine")
+    twin = twin_of(module)
+    with torch.no_grad():
+        module.head = Similarity(twin.run(lambda: twin.module(**inputs)).clone(), "cosine")
     return Opened(Composite(module, "body"), tokenizer, ["similarity"], Usage(activation="none"))
 
 

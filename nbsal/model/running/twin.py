@@ -1,0 +1,272 @@
+"""The twin of a model, which explanations run in its place.
+
+It has the model's weights, in the same memory, and modules, hooks, flags and a configuration of its own. So what an
+explanation changes in it cannot be seen by anyone who uses the model meanwhile, in any thread, and nothing has to be
+undone: a twin that an interrupt has left is thrown away. Weights that are written in place change in both; any other
+change of the model makes the twin a new one before it runs again.
+"""
+
+import copy
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from traceback import clear_frames
+from types import FunctionType, MethodType
+from typing import Any, TypeVar
+from weakref import WeakSet, WeakValueDictionary
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from nbsal.model.loading.adapters import adapter_layers
+from nbsal.model.loading.stand_in import StandIn
+from nbsal.model.running.version import Version
+from nbsal.support.errors import ModelError, NbsalError
+from nbsal.support.warning import warn_once
+
+Result = TypeVar("Result")
+Convert = Callable[[Any], Any]
+OWN_BUFFER = 2**20  # bytes of a buffer that has its own memory, since a forward pass may write to it
+ATTEMPTS = 10  # at copying a model that another thread uses, whose attributes may change meanwhile
+CHANGED_MEANWHILE = ("changed size during iteration", "mutated during iteration", "keys changed during iteration")
+HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+DEPTH = 3  # how deep the functions of a function are searched for modules
+DIRECT = "run directly, since it cannot be copied: use it in no other thread while it is explained"
+
+_TWINS: WeakSet["Twin"] = WeakSet()
+_OF_MODELS: WeakValueDictionary[int, "Twin"] = WeakValueDictionary()  # each holds its model, so that ids stay unique
+
+
+def twin_of(model: nn.Module) -> "Twin":
+    """The twin of a model, one for all who explain it.
+
+    >>> linear = nn.Linear(2, 1)
+    >>> twin = twin_of(linear)
+    >>> twin.module is linear, twin.module.weight.data_ptr() == linear.weight.data_ptr(), twin_of(linear) is twin
+    (False, True, True)
+    """
+    twin = _OF_MODELS.get(id(model))
+    if twin is None:
+        twin = _OF_MODELS[id(model)] = Twin(model)
+    return twin
+
+
+class Twin:
+    """The twin of a model, or what `convert` makes of another twin's module; threads run it one after the other."""
+
+    def __init__(self, source: "nn.Module | Twin", convert: Convert | None = None) -> None:
+        self._parent = source if isinstance(source, Twin) else None
+        self._original: Any = None if isinstance(source, Twin) else source
+        self._convert = convert or share
+        self._module: Any = None
+        self._version: Any = None  # of the model when the module was made
+        self._intact = False  # whether the last run has ended
+        self.direct = isinstance(source, StandIn)  # whether the model itself is run
+        self.renew_locks()
+        _TWINS.add(self)
+
+    def renew_locks(self) -> None:
+        """In a new process, where no thread holds them."""
+        self._lock = threading.RLock()
+        self._running = threading.Lock()  # held while the module runs, so that a thread knows that it runs it already
+
+    @property
+    def lock(self) -> Any:
+        """The re-entrant lock of the model, which all that is made of it has in common."""
+        return self._lock if self._parent is None else self._parent.lock
+
+    @property
+    def model(self) -> Any:
+        """The user's model, or else the module itself."""
+        return self._original if self._parent is None else self.module
+
+    @property
+    def module(self) -> Any:
+        """What runs; between two runs it may become another one."""
+        self.update()
+        return self._module
+
+    def update(self) -> Any:
+        """Make the module anew if the model has changed or the last run was interrupted; return the model's version."""
+        with self.lock:
+            if not self._running.locked():
+                self._renew_if_changed()
+            return self._version
+
+    def run(self, function: Callable[[], Result]) -> Result:
+        """Call a function that runs the module; what an interrupt leaves in this thread's torch modes is undone."""
+        with self.lock:
+            if self._running.locked():
+                return function()
+            with self._running:
+                self._renew_if_changed()
+                self._intact = False
+                try:
+                    with _evaluated(self._module) if self.direct else nullcontext():
+                        result = _undoing_modes(function)
+                except NbsalError:
+                    self._intact = True
+                    raise
+                self._intact = True
+                return result
+
+    def _renew_if_changed(self) -> None:
+        if self._parent is None:
+            version = _when_unchanged(lambda: Version().add_model(self._original))
+            is_same = version == self._version
+        else:
+            version = self._parent.update()
+            is_same = version is self._version  # which the parent has as long as its own module
+        if not is_same or not self._intact:
+            self._module, self._version = self._made(), version
+            self._intact = True
+
+    def _made(self) -> Any:
+        if self._parent is not None:
+            return self._convert(self._parent.module)
+        if isinstance(self._original, StandIn):
+            return self._original
+        try:
+            module, self.direct = _when_unchanged(lambda: self._convert(self._original)), False
+        except Exception:
+            module, self.direct = self._original, True
+            warn_once(module, "direct", f"{type(module).__name__} is {DIRECT}.")
+        return module
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Twin":
+        with self.lock:
+            return twin_of(copy.deepcopy(self.model, memo))
+
+    def __reduce__(self) -> Any:
+        return twin_of, (self.model,)
+
+
+def share(model: Any) -> Any:
+    """A copy of a model in evaluation mode that shares its weights, which it does not train."""
+    unmerged = [layer for _, layer in adapter_layers(model) if layer.disable_adapters and layer.merged]
+    rewritten = {id(tensor) for layer in unmerged for tensor in layer.parameters()}  # by the next forward pass
+    with torch.inference_mode(False):
+        return copy_model(model, lambda tensor: _shared(tensor, id(tensor) in rewritten)).eval()
+
+
+def _shared(tensor: Tensor, rewritten: bool) -> Tensor:
+    if is_traceable_wrapper_subclass(tensor):  # type: ignore[unreachable]  # torchao's: no memory of their own
+        return tensor  # type: ignore[unreachable]
+    rewritten |= not isinstance(tensor, nn.Parameter) and tensor.nbytes <= OWN_BUFFER
+    shared = tensor.detach().clone() if rewritten else tensor.detach()
+    if not isinstance(tensor, nn.Parameter):
+        return shared
+    result: Tensor = Tensor._make_subclass(type(tensor), shared, False)
+    vars(result).update(vars(tensor))  # those of bitsandbytes, which its first forward pass moves elsewhere
+    return result
+
+
+def copy_model(model: Any, convert: Callable[[Tensor], Tensor]) -> Any:
+    """A copy of the model with converted weights; hooks and other tensors are shared.
+
+    Hooks are not copied, because a copy would not follow what the user changes in them. One that is a method of a
+    module must be, so that it reads the module's copy.
+    """
+    memo: dict[int, Any] = {id(tensor): tensor for tensor in Version().add_model(model).tensors}
+    memo |= {id(tensor): convert(tensor) for tensor in (*model.parameters(), *model.buffers())}
+    modules = set(model.modules())
+    for module in modules:
+        own = [value for name, value in vars(module).items() if name == "forward" or not hasattr(nn.Module, name)]
+        for function in (type(module).forward, *own):
+            _check_function(model, function, modules)
+        memo |= {id(value): value for value in own if isinstance(value, torch.ScriptObject)}  # packed weights
+        for hooks in (vars(module)[name].values() for name in HOOKS):
+            memo |= {id(hook): hook for hook in hooks if not isinstance(getattr(hook, "__self__", None), nn.Module)}
+    return copy.deepcopy(model, memo)
+
+
+def _check_function(model: Any, function: Any, modules: set[nn.Module], depth: int = DEPTH) -> None:
+    """Refuse to copy a module with a function that calls a module of the model, and not the module's copy."""
+    while isinstance(function, partial | MethodType):
+        function = function.func if isinstance(function, partial) else function.__func__
+    if not isinstance(function, FunctionType) or not depth:
+        return
+    for cell in function.__closure__ or ():
+        try:
+            value = cell.cell_contents
+        except ValueError:  # empty
+            continue
+        owner = getattr(value, "__self__", value)
+        if isinstance(owner, nn.Module) and owner in modules:
+            raise ModelError(
+                f"A module of {type(model).__name__} calls a function that would run the original weights when the "
+                'module\'s copy runs. Use a forward hook instead, or dtype="model" for methods of relevance.',
+                part="forward",
+            )
+        _check_function(model, value, modules, depth - 1)
+
+
+def _when_unchanged(read: Callable[[], Result]) -> Result:
+    """What a function reads of a model, tried again if another thread changes the model's attributes meanwhile."""
+    for _ in range(ATTEMPTS):
+        try:
+            return read()
+        except RuntimeError as error:
+            if not str(error).endswith(CHANGED_MEANWHILE):
+                raise
+    return read()
+
+
+@contextmanager
+def _evaluated(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode with frozen weights, for a model that has no twin."""
+    training = [module for module in model.modules() if module.training]
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    try:
+        for module in training:
+            module.training = False
+        for parameter in trained:
+            parameter.requires_grad = False
+        yield
+    finally:
+        for module in training:
+            module.training = True
+        for parameter in trained:
+            parameter.requires_grad = True
+
+
+def _undoing_modes(function: Callable[[], Result]) -> Result:
+    """Call a function; afterwards this thread's torch modes are those of before, whenever an interrupt strikes."""
+    depth, gradients = len(_modes()), torch.is_grad_enabled()
+
+    def undo() -> None:
+        while len(modes := _modes()) > depth:
+            modes[-1].__exit__(None, None, None)
+        if torch.is_grad_enabled() != gradients:
+            torch.set_grad_enabled(gradients)
+
+    try:  # twice, since the interrupt may strike in `undo`
+        try:
+            return function()
+        except Exception:
+            raise
+        except BaseException as interrupt:
+            clear_frames(interrupt.__traceback__)  # ends what the interrupt has left suspended, and frees tensors
+            raise
+        finally:
+            undo()
+    finally:
+        undo()
+
+
+def _modes() -> list[Any]:
+    return torch.overrides._get_current_function_mode_stack()  # type: ignore[no-any-return, no-untyped-call]
+
+
+def _renew_in_child() -> None:
+    """In a forked process, which has none of the threads that held locks or left a module unfinished."""
+    torch.set_num_threads(1)  # OpenMP would wait for its threads, which are not there either
+    for twin in list(_TWINS):
+        twin.renew_locks()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_in_child)
