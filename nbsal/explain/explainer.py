@@ -23,7 +23,6 @@ from nbsal.methods.default import FOR_DECISIONS, FOR_LAYERS, default_method
 from nbsal.model import limits
 from nbsal.model.loading.kinds import reads_single_texts
 from nbsal.model.loading.load import as_subject
-from nbsal.model.running import architecture
 from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.targets import every_target, is_regression, rows_for_targets
@@ -297,7 +296,7 @@ class Explainer:
             "dtype": str(method_subject.dtype).removeprefix("torch."),
             "long": self.long,
             "versions": versions(),
-        } | architecture.precision_note(method_subject.device, method_subject.dtype)
+        } | method_subject.notes
         if package := plugins.origin(self.method.name):
             provenance |= {"package": package, "promise": sorted(self.method.promise)}
         if isinstance(self.method, Decoded):

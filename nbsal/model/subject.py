@@ -20,7 +20,7 @@ from nbsal.model.loading.usage import PLAIN, PREDICTS_TOKENS, Usage
 from nbsal.model.pooling import Pooling, probe
 from nbsal.model.running import architecture
 from nbsal.model.running.double import double_model
-from nbsal.model.running.twin import Convert, Twin, twin_of
+from nbsal.model.running.twin import DIRECT, Convert, Twin, twin_of
 from nbsal.model.served.served_model import Served
 from nbsal.model.text.tokenize import TextEncoder
 from nbsal.model.text.tokens import Encoded
@@ -103,6 +103,12 @@ class Subject:
     def blocks(self) -> list[Any]:
         """The blocks of the model, in the order in which they are called."""
         return architecture.blocks(self.model)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Entries for the provenance that say how the model is run, where that matters."""
+        direct = {"model run": DIRECT} if self._twin.direct else {}
+        return direct | architecture.precision_note(self.device, self.dtype)
 
     def exclusively(self, run: Callable[[], Result]) -> Result:
         """Call a function that runs the twin, which no other thread does meanwhile."""
@@ -344,7 +350,7 @@ class Subject:
         return self._kept(gradients, gradients)
 
     def logits(self, inputs: dict[str, Any]) -> Tensor:
-        """What the model says: [batch, label], for spans [batch, position, 2], else [batch, position, label or token]."""
+        """The logits: [batch, label], for spans [batch, position, 2], else [batch, position, label or token]."""
         return self.exclusively(lambda: self._run(inputs))
 
     def _run(self, inputs: dict[str, Any]) -> Tensor:

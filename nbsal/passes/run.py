@@ -6,8 +6,10 @@ from nbsal.model.running import batching
 from nbsal.passes import trace
 from nbsal.passes.plan import Job
 from nbsal.passes.trace import Trace
+from nbsal.support.errors import ModelError
 from nbsal.support.progress import Meter
 
+ATTEMPTS = 10  # at a job whose model is trained by another thread, which may write weights in the midst of it
 Use = Callable[[Job, str, Trace], object]
 
 
@@ -41,7 +43,13 @@ def _run_in_halves(job: Job, use: Use, meter: Meter, record: Callable[[Job], Tra
         meter.check()
         meter.reach(numbers[0] / size)
         part, names = job.part(numbers), meter.part(len(numbers) / size, len(job.names))
-        job.subject.exclusively(lambda: _hand_over(part, use, names, record(part)))
+        for attempt in range(ATTEMPTS):
+            try:
+                job.subject.exclusively(lambda: _hand_over(part, use, names, record(part)))
+                return
+            except ModelError as error:
+                if error.part != "weights" or attempt == ATTEMPTS - 1:
+                    raise
 
     batching.run_in_halves(range(size), run_part)
 

@@ -1,8 +1,8 @@
 """What a text costs beside the stock model: `python -m tests.bench.single`.
 
-One text and some texts of demo/reviews, one thread, CPU time. The stock model runs as transformers runs it. Occlusion of
-a random Llama that classifies, of 6 blocks and width 384, is compared with itself without the reuse of what precedes the
-hidden token.
+One text and some texts of demo/reviews, one thread, CPU time. The stock model runs as transformers runs it. Occlusion
+of a random Llama that classifies, of 6 blocks and width 384, is compared with itself without the reuse of what precedes
+the hidden token.
 """
 
 import copy

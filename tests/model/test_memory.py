@@ -105,8 +105,7 @@ def test_available_memory_is_that_of_the_machine():
     assert memory.available(torch.device("meta")) is None
 
 
-def test_an_allocator_that_fails_while_a_model_runs_is_named(load):
-    subject = load("bert")
+def test_an_allocator_that_fails_while_a_model_runs_is_named():
     with pytest.raises(OutOfMemory, match="Explain a shorter text"), architecture.forward_mode(True):
         assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
         raise torch.OutOfMemoryError("CUDA out of memory.")

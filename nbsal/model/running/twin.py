@@ -34,6 +34,7 @@ ATTEMPTS = 10  # at copying a model that another thread uses, whose attributes m
 CHANGED_MEANWHILE = ("changed size during iteration", "mutated during iteration", "keys changed during iteration")
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 DEPTH = 3  # how deep the functions of a function are searched for modules
+WRITTEN = "modified by an inplace operation"  # in torch's error
 DIRECT = "run directly, since it cannot be copied: use it in no other thread while it is explained"
 
 _TWINS: WeakSet["Twin"] = WeakSet()
@@ -64,7 +65,7 @@ class Twin:
         self._module: Any = None
         self._version: Any = None  # of the model when the module was made
         self._intact = False  # whether the last run has ended
-        self.direct = isinstance(source, StandIn)  # whether the model itself is run
+        self.direct = False  # whether the model itself is run, since it cannot be copied
         self.renew_locks()
         _TWINS.add(self)
 
@@ -105,7 +106,7 @@ class Twin:
                 self._renew_if_changed()
                 self._intact = False
                 try:
-                    with _evaluated(self._module) if self.direct else nullcontext():
+                    with _evaluated(self._module) if self.direct else nullcontext(), _training_errors(self._module):
                         result = _undoing_modes(function)
                 except NbsalError:
                     self._intact = True
@@ -131,7 +132,7 @@ class Twin:
             return self._original
         try:
             module, self.direct = _when_unchanged(lambda: self._convert(self._original)), False
-        except Exception:
+        except ModelError:
             module, self.direct = self._original, True
             warn_once(module, "direct", f"{type(module).__name__} is {DIRECT}.")
         return module
@@ -180,7 +181,12 @@ def copy_model(model: Any, convert: Callable[[Tensor], Tensor]) -> Any:
         memo |= {id(value): value for value in own if isinstance(value, torch.ScriptObject)}  # packed weights
         for hooks in (vars(module)[name].values() for name in HOOKS):
             memo |= {id(hook): hook for hook in hooks if not isinstance(getattr(hook, "__self__", None), nn.Module)}
-    return copy.deepcopy(model, memo)
+    try:
+        return copy.deepcopy(model, memo)
+    except Exception as error:
+        if str(error).endswith(CHANGED_MEANWHILE):
+            raise
+        raise ModelError(f"{type(model).__name__} cannot be copied: {error}", part="copy") from error
 
 
 def _check_function(model: Any, function: Any, modules: set[nn.Module], depth: int = DEPTH) -> None:
@@ -231,6 +237,21 @@ def _evaluated(model: nn.Module) -> Iterator[None]:
             module.training = True
         for parameter in trained:
             parameter.requires_grad = True
+
+
+@contextmanager
+def _training_errors(model: nn.Module) -> Iterator[None]:
+    """Say what happened where weights were written between a forward pass and its backward pass."""
+    try:
+        yield
+    except RuntimeError as error:
+        if WRITTEN not in str(error):
+            raise
+        message = (
+            f"The weights of {type(model).__name__} were written while it was explained, as training in another thread "
+            "does. Explain it again between two steps."
+        )
+        raise ModelError(message, part="weights") from error
 
 
 def _undoing_modes(function: Callable[[], Result]) -> Result:
