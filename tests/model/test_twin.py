@@ -1,4 +1,4 @@
-"""Explanations run a twin: who uses the model in another thread gets what an idle model says, and so do explanations."""
+"""Explanations run a twin: other threads that use the model get what an idle model says, and explanations are right."""
 
 import copy
 import gc
