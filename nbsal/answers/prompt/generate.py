@@ -1,12 +1,14 @@
 """Let a model write replies: streamed, cancelled between tokens, repeatable by a seed; several at once if it can."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.overrides import TorchFunctionMode
 
 from nbsal.answers.prompt.prompts import UNFINISHED, content_ids, decode, how_to_shorten
 from nbsal.answers.prompt.reading import Prompt
@@ -81,14 +83,11 @@ def _run_generate(
     ids, mask = ids.to(subject.device), mask.to(subject.device)
 
     def run() -> Any:
-        devices = [subject.device] if subject.device.type == "cuda" else []
         with (
             architecture.forward_mode(gradients=False),
-            torch.random.fork_rng(devices=devices, enabled=seed is not None),
+            nullcontext() if seed is None else _Draws(torch.Generator(subject.device).manual_seed(seed)),
             architecture.precision_errors(subject.model),
         ):
-            if seed is not None:
-                torch.manual_seed(seed)
             return transformer_of(subject.twin).generate(
                 ids,
                 attention_mask=mask,
@@ -100,6 +99,18 @@ def _run_generate(
             )
 
     return subject.exclusively(run)
+
+
+class _Draws(TorchFunctionMode):
+    """Draws tokens with a generator of its own, since other threads may draw from the global one meanwhile."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        super().__init__()
+        self._generator = generator
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        own = {"generator": self._generator} if func is torch.multinomial else {}
+        return func(*args, **(kwargs or {}) | own)
 
 
 def _drawn_chances(output: Any, row: int, first: int, reply: Sequence[int]) -> NDArray[np.float64] | None:

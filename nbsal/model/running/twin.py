@@ -49,10 +49,7 @@ def twin_of(model: nn.Module) -> "Twin":
     >>> twin.module is linear, twin.module.weight.data_ptr() == linear.weight.data_ptr(), twin_of(linear) is twin
     (False, True, True)
     """
-    twin = _OF_MODELS.get(id(model))
-    if twin is None:
-        twin = _OF_MODELS[id(model)] = Twin(model)
-    return twin
+    return _OF_MODELS.get(id(model)) or _OF_MODELS.setdefault(id(model), Twin(model))
 
 
 class Twin:
@@ -103,16 +100,19 @@ class Twin:
             if self._running.locked():
                 return function()
             with self._running:
-                self._renew_if_changed()
-                self._intact = False
-                try:
-                    with _evaluated(self._module) if self.direct else nullcontext(), _training_errors(self._module):
-                        result = _undoing_modes(function)
-                except NbsalError:
-                    self._intact = True
-                    raise
-                self._intact = True
-                return result
+                return _undoing_modes(lambda: self._run(function))
+
+    def _run(self, function: Callable[[], Result]) -> Result:
+        self._renew_if_changed()
+        self._intact = False
+        try:
+            with _evaluated(self._module) if self.direct else nullcontext(), _training_errors(self._module):
+                result = function()
+        except NbsalError:
+            self._intact = True
+            raise
+        self._intact = True
+        return result
 
     def _renew_if_changed(self) -> None:
         if self._parent is None:

@@ -67,14 +67,13 @@ class Version:
     def add_tensors(self, tensors: Iterable[Tensor]) -> Self:
         """Add some tensors."""
         samples: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
-        with torch.no_grad():
-            for tensor in tensors:
-                self.objects.append(tensor)
-                self.values.append((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version))
-                if not tensor.is_meta and (type(tensor) in _PLAIN or type(tensor.data) is Tensor):
-                    samples.setdefault((tensor.device, tensor.dtype), []).append(sample(tensor))
-            # As bytes, since NaN equals nothing.
-            self.numbers = [torch.cat(parts).cpu().view(torch.uint8).numpy().tobytes() for parts in samples.values()]
+        for tensor in tensors:
+            self.objects.append(tensor)
+            self.values.append((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version))
+            if not tensor.is_meta and (type(tensor) in _PLAIN or type(tensor.data) is Tensor):
+                samples.setdefault((tensor.device, tensor.dtype), []).append(sample(tensor))
+        # As bytes, since NaN equals nothing.
+        self.numbers = [torch.cat(parts).cpu().view(torch.uint8).numpy().tobytes() for parts in samples.values()]
         return self
 
     def _add(self, value: Any, depth: int) -> None:
@@ -115,7 +114,7 @@ def tensors_version(tensors: Iterable[Tensor]) -> Version:
 
 def sample(tensor: Tensor) -> Tensor:
     """Some numbers of a weight, evenly spread: every number of a small one."""
-    size = tensor.numel()
+    tensor, size = tensor.detach(), tensor.numel()
     step = 1 if size <= SAMPLE else size // SAMPLE | 1  # odd: not a multiple of the width of a matrix
     if tensor.is_contiguous():
         return tensor.as_strided((-(-size // step),), (step,))
