@@ -22,10 +22,10 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional
 from torch.nn.functional import scaled_dot_product_attention
-from torch.overrides import TorchFunctionMode
 
 from nbsal.model.running import attention_maps
 from nbsal.model.running.hooks import hooks
+from nbsal.model.running.modes import Mode
 from nbsal.model.subject import Subject
 from nbsal.passes.lrp import functions
 from nbsal.passes.lrp.rules import apply
@@ -79,7 +79,7 @@ class Gradients:
 ATTN_LRP = Gradients(relevance=True)
 
 
-class GradientMode(TorchFunctionMode):
+class GradientMode(Mode):
     """Changes the gradients of functions of tensors that have one.
 
     >>> x = torch.tensor([2.0], requires_grad=True)
@@ -94,13 +94,12 @@ class GradientMode(TorchFunctionMode):
         self.gradients = gradients
         self._inside: list[nn.Module] = []  # the norms and activations that run now
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+    def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if not (_computed(args) or _computed(kwargs.values())):
             return func(*args, **kwargs)
         if self._inside:
             return self._inside_module(func, args, kwargs)
-        return self._changed(func, args, dict(kwargs))
+        return self._changed(func, args, kwargs)
 
     def enter_module(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         self._inside.append(module)

@@ -13,17 +13,17 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
-from torch.overrides import TorchFunctionMode
 
 from nbsal.model.running import architecture
 from nbsal.model.running.fused_attention import FusedAttention, fused_call
 from nbsal.model.running.hooks import hooks
+from nbsal.model.running.modes import Mode
 
 FEWEST = 4  # predictions; fewer are as quick without
 EXACT = 1e-5  # of the largest gradient: what one prediction may have at other positions, which is rounding
 
 
-class LastAttention(TorchFunctionMode):
+class LastAttention(Mode):
     """Keeps the calls of fused attention in the last block; None for one whose map cannot be computed."""
 
     def __init__(self) -> None:
@@ -44,10 +44,10 @@ class LastAttention(TorchFunctionMode):
         with hooks(architecture.blocks(model)[-1:], before, after), self:
             yield
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
+    def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        result = func(*args, **kwargs)
         if self._inside and func is scaled_dot_product_attention:
-            self.calls.append(self._call(result, *args, **(kwargs or {})))
+            self.calls.append(self._call(result, *args, **kwargs))
         return result
 
     def _call(self, mixed: Tensor, query: Tensor, key: Tensor, value: Tensor, **options: Any) -> FusedAttention | None:

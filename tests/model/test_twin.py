@@ -139,6 +139,29 @@ def test_the_next_explanation_is_of_the_changed_model(change):
         assert np.array_equal(ours, fresh)
 
 
+def inference(model):
+    with torch.inference_mode():
+        return copy.deepcopy(model)
+
+
+WRAPPED = {
+    "compiled": torch.compile,
+    "weights of inference": inference,
+    "parametrized": lambda model: torch.nn.utils.parametrizations.weight_norm(model.classifier) and model,
+    "a tensor with a graph": lambda model: setattr(model, "extra", model.classifier.weight * 2) or model,
+}
+
+
+@pytest.mark.parametrize("kind", WRAPPED)
+def test_other_kinds_of_models_have_twins_with_the_same_scores(kind):
+    wrapped_model, plain = WRAPPED[kind](zoo.model("bert", "sequence")), loaded(zoo.model("bert", "sequence"))
+    subject = loaded(wrapped_model)
+    for method in ("gradxact", "occlusion", "lrp"):
+        ours, truth = (nbsal.Explainer(each, method)(TEXT).scores for each in (subject, plain))
+        assert axioms.relative(ours, truth) < 1e-5
+    assert subject.twin is not subject.model
+
+
 class Counting(torch.nn.Module):
     """A module around a model that writes to a buffer whenever it runs."""
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.overrides import TorchFunctionMode
 
 from nbsal.answers.prompt.prompts import UNFINISHED, content_ids, decode, how_to_shorten
 from nbsal.answers.prompt.reading import Prompt
 from nbsal.answers.settings import ReplySettings
 from nbsal.model.loading.composite import transformer_of
 from nbsal.model.running import architecture, batching
+from nbsal.model.running.modes import Mode
 from nbsal.model.subject import Subject
 from nbsal.support.errors import Cancelled, InputError, ModelError, NbsalError
 
@@ -101,16 +101,16 @@ def _run_generate(
     return subject.exclusively(run)
 
 
-class _Draws(TorchFunctionMode):
+class _Draws(Mode):
     """Draws tokens with a generator of its own, since other threads may draw from the global one meanwhile."""
 
     def __init__(self, generator: torch.Generator) -> None:
         super().__init__()
         self._generator = generator
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         own = {"generator": self._generator} if func is torch.multinomial else {}
-        return func(*args, **(kwargs or {}) | own)
+        return func(*args, **kwargs | own)
 
 
 def _drawn_chances(output: Any, row: int, first: int, reply: Sequence[int]) -> NDArray[np.float64] | None:

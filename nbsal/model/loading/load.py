@@ -79,6 +79,7 @@ def load(
     source = {"model": model, "tokenizer": tokenizer, "lm": lm, "labels": labels, "device": device, "dtype": dtype}
     source |= {"transformer": transformer, "read": read, "similar_to": similar_to, "pooling": pooling}
     name, layer, default_tokenizer, mask = None, None, None, None
+    model = getattr(model, "_orig_mod", model)  # of torch.compile, whose modules run without their hooks
     if isinstance(model, Endpoint) and tokenizer is None:
         tokenizer = model.tokenizer
     passed_tokenizer = _check_tokenizer(tokenizer)

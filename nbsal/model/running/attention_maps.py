@@ -7,22 +7,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
-from torch.overrides import TorchFunctionMode
 
 from nbsal.model.loading.composite import transformer_of
 from nbsal.model.running import architecture
 from nbsal.model.running.hooks import hooks
+from nbsal.model.running.modes import Mode
 from nbsal.support.errors import ModelError
 
 FUSED = "sdpa"  # the implementation that computes attention in one function, which shows no weights
 SOFTMAX_FUNCTIONS = (torch.nn.functional.softmax, torch.softmax, Tensor.softmax)
 
 
-class AttentionMode(TorchFunctionMode):
+class AttentionMode(Mode):
     """Changes or records the output of every attention softmax, which is [batch, head, query, key]."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
+    def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if func is scaled_dot_product_attention:
             return self.on_mixed(func(*args, **kwargs))
         if func not in SOFTMAX_FUNCTIONS or args[0].ndim != 4:

@@ -14,14 +14,17 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.nn import functional
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from nbsal.model import sides
 from nbsal.model.running import architecture
 from nbsal.model.running.twin import copy_model
-from nbsal.model.running.weight_copies import kept_copy
 
+LIMIT = 2**30  # bytes of all converted weights that are kept
 EXACT = "_nbsal_exact"  # on a converted weight: the float32 weight with the same numbers
 Place = tuple[dict[str, Any], str, Tensor]  # the parameters or buffers of a module, a name there, the weight itself
+
+_KEPT: Any = WeakTensorKeyDictionary()  # converted weights, for as long as the model is the same and so has the weights
 
 
 def double_model(model: Any) -> Any:
@@ -97,11 +100,17 @@ def _places(part: nn.Module) -> list[Place]:
 
 def _kept(tensor: Tensor, device: torch.device) -> Tensor:
     """The converted weight, from earlier runs if there is room for it."""
-    if not isinstance(tensor, nn.Parameter) or tensor.is_inference() or not tensor.is_floating_point():
+    if not isinstance(tensor, nn.Parameter) or not tensor.is_floating_point():
         return _converted(tensor, device)
-    size = tensor.numel() * torch.float64.itemsize
-    kept = kept_copy(tensor, "double", size, lambda: tensor.to(device, torch.float64))
+    if tensor not in _KEPT and kept_bytes() + tensor.numel() * torch.float64.itemsize <= LIMIT:
+        _KEPT[tensor] = tensor.to(device, torch.float64)
+    kept = _KEPT.get(tensor)
     return _marked(_converted(tensor, device) if kept is None else kept.detach(), tensor)
+
+
+def kept_bytes() -> int:
+    """The memory that converted weights take between runs, at most LIMIT."""
+    return sum(kept.nbytes for kept in list(_KEPT.data.values()))  # another thread may add one meanwhile
 
 
 def _converted(tensor: Tensor, device: torch.device) -> Tensor:

@@ -160,10 +160,10 @@ class FusedRecorder(AttentionMode):
         """The shapes of the maps, [batch, head, query, key]."""
         return [call.map_shape for call in self.calls]
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = super().__torch_function__(func, types, args, kwargs)
+    def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        result = super().call(func, args, kwargs)
         if func is scaled_dot_product_attention:
-            self._record(fused_call(result, *args, **kwargs or {}))
+            self._record(fused_call(result, *args, **kwargs))
         return result
 
     def on_weights(self, weights: Tensor) -> Tensor:
@@ -185,8 +185,7 @@ class Mixer(AttentionMode):
         self.shapes: list[tuple[int, int, int, int]] = []
         self.readable = True
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+    def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         if func is not scaled_dot_product_attention:
             return func(*args, **kwargs)
         call = fused_call(args[0], *args, **kwargs)

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from traceback import clear_frames
 from types import FunctionType, MethodType
 from typing import Any, TypeVar
 from weakref import WeakSet, WeakValueDictionary
@@ -23,6 +22,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from nbsal.model.loading.adapters import adapter_layers
 from nbsal.model.loading.stand_in import StandIn
+from nbsal.model.running.modes import undoing_modes
 from nbsal.model.running.version import Version
 from nbsal.support.errors import ModelError, NbsalError
 from nbsal.support.warning import warn_once
@@ -89,18 +89,19 @@ class Twin:
 
     def update(self) -> Any:
         """Make the module anew if the model has changed or the last run was interrupted; return the model's version."""
-        with self.lock:
+        with self.lock, nullcontext():
             if not self._running.locked():
                 self._renew_if_changed()
             return self._version
 
     def run(self, function: Callable[[], Result]) -> Result:
         """Call a function that runs the module; what an interrupt leaves in this thread's torch modes is undone."""
-        with self.lock:
+        # An interrupt as a block ends can strike its innermost exit, which therefore is that of nothing.
+        with self.lock, nullcontext():
             if self._running.locked():
                 return function()
-            with self._running:
-                return _undoing_modes(lambda: self._run(function))
+            with self._running, nullcontext():
+                return undoing_modes(lambda: self._run(function))
 
     def _run(self, function: Callable[[], Result]) -> Result:
         self._renew_if_changed()
@@ -157,6 +158,7 @@ def _shared(tensor: Tensor, rewritten: bool) -> Tensor:
     if is_traceable_wrapper_subclass(tensor):  # type: ignore[unreachable]  # torchao's: no memory of their own
         return tensor  # type: ignore[unreachable]
     rewritten |= not isinstance(tensor, nn.Parameter) and tensor.nbytes <= OWN_BUFFER
+    rewritten |= tensor.is_inference()  # through which no gradient passes
     shared = tensor.detach().clone() if rewritten else tensor.detach()
     if not isinstance(tensor, nn.Parameter):
         return shared
@@ -252,34 +254,6 @@ def _training_errors(model: nn.Module) -> Iterator[None]:
             "does. Explain it again between two steps."
         )
         raise ModelError(message, part="weights") from error
-
-
-def _undoing_modes(function: Callable[[], Result]) -> Result:
-    """Call a function; afterwards this thread's torch modes are those of before, whenever an interrupt strikes."""
-    depth, gradients = len(_modes()), torch.is_grad_enabled()
-
-    def undo() -> None:
-        while len(modes := _modes()) > depth:
-            modes[-1].__exit__(None, None, None)
-        if torch.is_grad_enabled() != gradients:
-            torch.set_grad_enabled(gradients)
-
-    try:  # twice, since the interrupt may strike in `undo`
-        try:
-            return function()
-        except Exception:
-            raise
-        except BaseException as interrupt:
-            clear_frames(interrupt.__traceback__)  # ends what the interrupt has left suspended, and frees tensors
-            raise
-        finally:
-            undo()
-    finally:
-        undo()
-
-
-def _modes() -> list[Any]:
-    return torch.overrides._get_current_function_mode_stack()  # type: ignore[no-any-return, no-untyped-call]
 
 
 def _renew_in_child() -> None:

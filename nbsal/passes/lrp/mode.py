@@ -16,10 +16,10 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
-from torch.overrides import TorchFunctionMode
 
 from nbsal.model.running.double import EXACT, double_linear
 from nbsal.model.running.hooks import hooks
+from nbsal.model.running.modes import Mode
 from nbsal.model.running.version import tensors_version
 from nbsal.passes.lrp import functions, rules
 from nbsal.passes.lrp.rules import Rules, apply
@@ -57,7 +57,7 @@ PROXY = "_nbsal_proxy"
 ATTENTION_MARK = "_nbsal_attention"  # on attention probabilities until they meet the values: (block, [batch, head])
 
 
-class RelevanceMode(TorchFunctionMode):
+class RelevanceMode(Mode):
     """Attaches proxies to the model's tensors; `attention_maps` fills during the backward pass.
 
     >>> x = torch.ones(1)
@@ -85,8 +85,7 @@ class RelevanceMode(TorchFunctionMode):
         attach_proxy(hidden, hidden.detach().requires_grad_())
         self.batch_size = hidden.shape[0]
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
+    def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         named = any(proxy_of(value) is not None for value in _flatten(kwargs.values()))
         proxied = named or any(proxy_of(value) is not None for value in _flatten(args))
         if not proxied or self.inside:
@@ -137,9 +136,9 @@ class RelevanceMode(TorchFunctionMode):
 
     def _baddbmm(self, table: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Any:
         """A table plus the product of two batches of matrices (Bloom's attention scores), as operations with rules."""
-        product = self.__torch_function__(torch.bmm, (), (batch1, batch2))
-        summands = [self.__torch_function__(torch.mul, (), pair) for pair in ((table, beta), (product, alpha))]
-        return self.__torch_function__(torch.add, (), tuple(summands))
+        product = self.call(torch.bmm, (batch1, batch2), {})
+        summands = [self.call(torch.mul, pair, {}) for pair in ((table, beta), (product, alpha))]
+        return self.call(torch.add, tuple(summands), {})
 
     def _linear(self, y: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return apply(rules.Linear, x, weight, bias, y, self.rules, self._factors(weight))
