@@ -14,7 +14,7 @@ from nbsal.model import lm_head, sides
 from nbsal.model.lm_head import LMHead
 from nbsal.model.loading import adapters, copies
 from nbsal.model.loading.composite import transformer_of
-from nbsal.model.loading.kinds import check_config, check_kind, check_labels, class_names
+from nbsal.model.loading.kinds import check_config, check_kind, check_labels
 from nbsal.model.loading.stand_in import Encoder, StandIn
 from nbsal.model.loading.usage import PLAIN, PREDICTS_TOKENS, Usage
 from nbsal.model.pooling import Pooling, probe
@@ -69,7 +69,7 @@ class Subject:
         self.task = architecture.task(model)
         check_config(model)
         architecture.blocks(model)  # which it must have
-        self.labels = self._config_labels() if labels is None else check_labels(labels, self._outputs)
+        self.labels = check_labels(labels, model, self.task, self._outputs)
         self.default_layer = round(0.6 * self.depth) if default_layer is None else default_layer
         self.causal = self.task != sides.REPLY and architecture.is_causal(model)
         self.mask = mask  # the default HeadMask of Mask-LRP
@@ -216,7 +216,9 @@ class Subject:
 
         Weights of another precision than float32 have no such copy; theirs is `double`.
         """
-        return self._kept(_to_mixed, _to_mixed) if self.dtype == torch.float32 else self.double
+        if self.dtype != torch.float32:
+            return self.double
+        return self._kept("mixed", lambda _: self.double._with(self.double._twin, multiplies_in_float32=True))
 
     @property
     def merged(self) -> "Subject":
@@ -391,21 +393,6 @@ class Subject:
             return len(self.usage.zero_shot.labels)
         return int(getattr(self.model, "outputs", self.model.config.num_labels))
 
-    def _config_labels(self) -> list[str]:
-        if self.task == "span":
-            return ["start", "end"]
-        if self.task in PREDICTS_TOKENS:
-            return []
-        if isinstance(self.model, StandIn) or self._outputs != self.model.config.num_labels:
-            return [f"LABEL_{i}" for i in range(self._outputs)]
-        return class_names(self.model.config)
-
 
 OWN_HEAD = "its own LM head"  # the source of the LM head of a model that predicts tokens
 _LOADED = frozenset("_twin tokenizer text_encoder measured_pooling _lm_head".split())  # anew
-
-
-def _to_mixed(subject: Subject) -> Subject:
-    result = copy.copy(subject.double)
-    result.multiplies_in_float32 = True
-    return result

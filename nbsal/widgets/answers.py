@@ -1,7 +1,7 @@
 """The Answers view: a reply beside its sources, each shaded by the other, with rivals, strikes, matrix and curve."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -105,7 +105,7 @@ class Answers(Shading, MethodTraits, View):
         if finished != (asked is None):
             message = "Pass an Answer alone, or an Explainer or a Subject with what is asked."
             raise InputError(message, argument="asked", value=asked)
-        if not isinstance(documents, Iterable):
+        if not isinstance(documents, Collection):
             message = f"documents must be a list of texts, not {documents!r:.60}."
             raise InputError(message, argument="documents", value=documents)
         self._asked = Asked.from_answer(source) if finished else Asked(asked, reply, arguments)
@@ -113,7 +113,7 @@ class Answers(Shading, MethodTraits, View):
         self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
         if isinstance(source, Subject) and self._own_method is None:
-            has_documents = bool(documents) or has_tool_results(asked)
+            has_documents = len(documents) > 0 or has_tool_results(asked)
             self._own_method = default.default_for_reply(source, has_documents, unit, settings.get("hops", 0))
         self._answers, self._hidings, self._spans, self._followed = (LastValue() for _ in range(4))
         self._evidence, self._checked, self._struck = LastValue(), LastValue(), LastValue()

@@ -6,6 +6,7 @@ from typing import Any
 from nbsal.model import sides
 from nbsal.model.loading.composite import Composite, transformer_of
 from nbsal.model.loading.stand_in import StandIn
+from nbsal.model.loading.usage import PREDICTS_TOKENS
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.lazy import transformers
 
@@ -52,6 +53,17 @@ def check_kind(model: Any, encoder_decoder: bool = False) -> None:
         raise ModelError(message, part="encoder")
 
 
+def _labels_of(model: Any, task: str, size: int) -> list[str]:
+    """The labels of a model that were not passed, as many as it has outputs; of a span its ends, and of tokens none."""
+    if task == "span":
+        return ["start", "end"]
+    if task in PREDICTS_TOKENS:
+        return []
+    if isinstance(model, StandIn) or size != model.config.num_labels:
+        return [f"LABEL_{number}" for number in range(size)]
+    return class_names(model.config)
+
+
 def class_names(config: Any) -> list[str]:
     """The names of the classes of a configuration; a class without one is named by its number."""
     names = config.id2label or {}
@@ -73,8 +85,10 @@ def check_config(model: Any) -> None:
         )
 
 
-def check_labels(labels: Sequence[str] | Mapping[int, str], size: int) -> list[str]:
-    """The labels as a list, one different name for each class of the model."""
+def check_labels(labels: Sequence[str] | Mapping[int, str] | None, model: Any, task: str, size: int) -> list[str]:
+    """The labels as a list, one different name for each class of the model; by default its own."""
+    if labels is None:
+        return _labels_of(model, task, size)
     invalid = set(labels) != set(range(size)) if isinstance(labels, Mapping) else isinstance(labels, str | bytes)
     if invalid or not isinstance(labels, Iterable):
         message = f"labels must be a list of names, or a dict with the keys 0 to {size - 1}, not {labels!r:.60}."
