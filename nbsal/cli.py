@@ -190,7 +190,7 @@ def _answer_parser(answer: argparse.ArgumentParser) -> None:
     add_hops(answer)
     add_max_new_tokens(answer)
     answer.add_argument("--html", type=Path, metavar="FILE", help="write the reply and its sources as an HTML page")
-    answer.add_argument("--json", type=Path, metavar="FILE", help="save the answer, as `Answer.save` does")
+    answer.add_argument("--save", type=Path, metavar="FILE", help="save the answer, as `Answer.save` does")
 
 
 def _answer(options: argparse.Namespace) -> int:
@@ -214,11 +214,11 @@ def _answer(options: argparse.Namespace) -> int:
     assert isinstance(answer, nbsal.Answer), "one method gives one answer"
     if options.html:
         write_page(options.html, answer.to_html())
-    if options.json:
+    if options.save:
         try:
-            answer.save(options.json)
+            answer.save(options.save)
         except FileError as error:  # about `path`, the argument of `save`
-            raise file_error("--json", options.json, error) from error
+            raise file_error("--save", options.save, error) from error
     print(html.visible(answer.text.strip()))
     print(html.visible(answer.statement().text()))
     _print_sources(answer, options.rows)

@@ -257,7 +257,7 @@ def games(name, groups, frame):
     """Play both games with each group of explainers; results that were stored before are loaded."""
     parts = []
     for group, explainers in groups.items():
-        path = RESULTS / f"{name}-{len(frame)}-{group}.npz"
+        path = RESULTS / f"{name}-{len(frame)}-{group}.nbsal"
         if not path.exists():
             texts, labels = nbsal.data.texts(frame), frame["label"].tolist()
             options = {"fractions": FRACTIONS, "random": 0, "cache": cache, "progress": False}
@@ -432,7 +432,7 @@ sample = {reviews: many[reviews], news: few}
 
 def overlap(subject):
     """Shares of common tokens; stored like the games."""
-    path = RESULTS / f"{title[subject]}-overlap-{len(sample[subject])}.npz"
+    path = RESULTS / f"{title[subject]}-overlap-{len(sample[subject])}.nbsal"
     if not path.exists():
         members = {name: named[subject][name] for name in CLOUDED[subject]}
         texts = nbsal.data.texts(sample[subject])

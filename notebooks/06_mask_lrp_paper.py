@@ -266,7 +266,7 @@ caches = {subject: Cache() for subject in (reviews, nli)}
 
 def evaluate(name, explainers, texts):
     """AOPC and log-odds of each explainer; results that were stored before are loaded."""
-    paths = {label: RESULTS / f"{name}-{len(texts)}-{label}.npz" for label in explainers}
+    paths = {label: RESULTS / f"{name}-{len(texts)}-{label}.nbsal" for label in explainers}
     missing = {label: runs for label, runs in explainers.items() if not paths[label].exists()}
     if missing:
         runs = next(iter(missing.values()))
@@ -448,7 +448,7 @@ spans = Cache()
 
 def pointed(name, measure, explainers, **settings):
     """How well explanations point at the answers; results that were stored before are loaded."""
-    path = RESULTS / f"{stand_in}SQuAD v1-{len(asked)}-{name}.npz"
+    path = RESULTS / f"{stand_in}SQuAD v1-{len(asked)}-{name}.nbsal"
     if not path.exists():
         measure(explainers, asked, gold, K, cache=spans, progress=False, **settings).save(path)
     return Results.load(path)

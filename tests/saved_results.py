@@ -33,20 +33,20 @@ def save_each_kind(folder):
     reviews, notes = nbsal.load("demo/reviews"), nbsal.load("demo/notes")
     explain = nbsal.Explainer(reviews, "decoded-gradcam")
     many = explain.map(TEXTS, progress=False)
-    explain(TEXTS[0], check=True).save(folder / "saliency.json")
+    explain(TEXTS[0], check=True).save(folder / "saliency.nbsal")
     for name in ("gradxact", "rollout"):
-        nbsal.Explainer(reviews, name)(TEXTS[0]).save(folder / f"{name}.json")
-    explain.every_layer(TEXTS[0]).save(folder / "layers.json")
+        nbsal.Explainer(reviews, name)(TEXTS[0]).save(folder / f"{name}.nbsal")
+    explain.every_layer(TEXTS[0]).save(folder / "layers.nbsal")
     (folder / "cloud.pickle").write_bytes(pickle.dumps(nbsal.clouds.rank(many)))
-    nbsal.evaluation.games(explain, TEXTS, random=2, progress=False).save(folder / "games.npz")
-    nbsal.audit(explain, TEXTS, [1, 0, 0], least=1, progress=False).save(folder / "audit.json")
+    nbsal.evaluation.games(explain, TEXTS, random=2, progress=False).save(folder / "games.nbsal")
+    nbsal.audit(explain, TEXTS, [1, 0, 0], least=1, progress=False).save(folder / "audit.nbsal")
     parse = nbsal.heads.Parse.from_lists(["good", "food"], [1, -1], ["amod", "root"])
-    nbsal.heads.study(reviews, [parse], progress=False).save(folder / "study.json")
-    reviews.mask.save(folder / "mask.json")
+    nbsal.heads.study(reviews, [parse], progress=False).save(folder / "study.nbsal")
+    reviews.mask.save(folder / "mask.nbsal")
     documents = ["Mara lives in Oslo.", "Boris lives in Rouen."]
     answer = nbsal.answer(notes, ASKED, documents=documents, method="gae", progress=False)
-    answer.through(2).save(folder / "answer.json")
-    answer.of("Oslo").save(folder / "span.json")
+    answer.through(2).save(folder / "answer.nbsal")
+    answer.of("Oslo").save(folder / "span.nbsal")
     nbsal.corpus.explain(explain, TEXTS, folder / "corpus", progress=False)
     rows = [{"asked": ASKED, "documents": documents}]
     nbsal.corpus.explain_replies(
@@ -63,9 +63,9 @@ def opened(folder):
         "mask": nbsal.heads.HeadMask,
         "answer": nbsal.Answer,
     }
-    results = {name: kind.load(folder / f"{name}.json") for name, kind in kinds.items()}
+    results = {name: kind.load(folder / f"{name}.nbsal") for name, kind in kinds.items()}
     return results | {
-        "games": nbsal.evaluation.Results.load(folder / "games.npz"),
+        "games": nbsal.evaluation.Results.load(folder / "games.nbsal"),
         "cloud": pickle.loads((folder / "cloud.pickle").read_bytes()),
         "corpus": nbsal.corpus.open(folder / "corpus"),
         "replies": nbsal.corpus.open_replies(folder / "replies"),

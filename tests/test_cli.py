@@ -94,7 +94,7 @@ def test_answer_writes_a_reply_with_its_sources(capsys, tmp_path):
     subject.tokenizer.save_pretrained(tmp_path / "writer")
     (tmp_path / "notes.txt").write_text("Ann wrote the book.\nIt was warm.\n\nBen read it.")
     arguments = ["answer", "Who wrote the book?", "--model", tmp_path / "writer", "--unit", "document"]
-    arguments += ["--html", tmp_path / "why.html", "--json", tmp_path / "a", "--reply", "Ann.", "--documents"]
+    arguments += ["--html", tmp_path / "why.html", "--save", tmp_path / "a", "--reply", "Ann.", "--documents"]
     out = run(capsys, *arguments, tmp_path / "notes.txt").splitlines()
     assert out[0] == "Ann." and len(out) == 6 and any("document 2: Ben read it." in line for line in out)
     assert (tmp_path / "why.html").read_text().startswith("<!doctype html>")
@@ -129,7 +129,7 @@ MISTAKES = [
     (["explain", "  "], "text"),
     (["answer", " "], "question"),
     (["answer", QUESTION, "--max-new-tokens", "0"], "max_new_tokens"),
-    (["answer", QUESTION, "--reply", " Mara lives in Oslo.", "--json", "."], "--json='.'"),
+    (["answer", QUESTION, "--reply", " Mara lives in Oslo.", "--save", "."], "--save='.'"),
     (["explain", TEXT, "--model", "demo/none"], "demo/news"),
     (["explain", TEXT, "--method", "magic"], "`nbsal methods`"),
     (["explain", TEXT, "--layer", "9"], "0, 1, 2, 3"),
@@ -173,7 +173,7 @@ def test_a_reply_is_printed_without_its_end_token_and_within_its_length(capsys, 
     assert ["document" in line for line in sources] == [True, True, True, False]
     words = run(capsys, *notes, "document", "--rows", "word").splitlines()[3:]
     assert [line.split()[0] for line in words] == ["Mara", "lives", "in", "Oslo", "."]
-    out = run(capsys, "answer", QUESTION, "--max-new-tokens", "1", "--json", os.devnull)
+    out = run(capsys, "answer", QUESTION, "--max-new-tokens", "1", "--save", os.devnull)
     assert len(out.splitlines()[0].split()) == 1
 
 

@@ -120,7 +120,8 @@ def test_wrong_arguments_are_refused():
         clouds.rank(saliencies(), unit="letter")
     assert caught.value.valid == ("token", "word")
     subject = toys.word_sum_subject({})
-    for no_scores in ([], [toys.fixed_scores(subject, end=float("nan"))("the end")]):
+    broken = replace(toys.fixed_scores(subject)("the end"), scores=np.full(4, np.nan))
+    for no_scores in ([], [broken]):
         with refuses("saliencies"):
             clouds.rank(no_scores)
     with refuses("label"):

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import time
+from pathlib import Path
 
 import pandas
 import pytest
@@ -109,7 +110,8 @@ def use_study(path):
 
 
 USES = {"saliency": use_saliency, "mask": use_mask, "study": use_study, "results": use_results}
-JSON = ("saliency", "mask", "study")
+OLDER = Path(__file__).parent / "data" / "saved" / "0.2.0"  # in JSON
+JSON = ("saliency.json", "mask.json", "study.json")
 
 
 def refused(function, *arguments):
@@ -132,10 +134,10 @@ def test_damaged_saved_files(saved, tmp_path, name, done):
 
 @pytest.mark.parametrize("name", JSON)
 @fuzz(60, shares=SHARES, value=VALUES)
-def test_saved_files_with_a_wrong_value(saved, tmp_path, name, shares, value):
+def test_files_of_earlier_versions_with_a_wrong_value(tmp_path, name, shares, value):
     path = tmp_path / "wrong"
-    path.write_text(json.dumps(replaced(json.loads((saved / name).read_text()), shares, value)))
-    refused(USES[name], path)
+    path.write_text(json.dumps(replaced(json.loads((OLDER / name).read_text()), shares, value)))
+    refused(USES[Path(name).stem], path)
 
 
 @cases("content", [b"", b"null", b"\xff\xfe", b"[]", b"{}", b"NaN", DEEP])

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -90,13 +91,13 @@ DAMAGES = [
     lambda text: json.dumps(json.loads(text) | {"row": {"text": "a"}}),
     lambda text: json.dumps(json.loads(text) | {"dtype": "float99"}),
 ]
+OLDER = Path(__file__).parent / "data" / "saved" / "0.2.0" / "saliency.json"
 
 
 @cases("damage", DAMAGES)
-def test_damaged_files_are_refused(tmp_path, damage):
+def test_damaged_files_of_earlier_versions_are_refused(tmp_path, damage):
     path = tmp_path / "s.json"
-    make().save(path)
-    path.write_text(damage(path.read_text()))
+    path.write_text(damage(OLDER.read_text()))
     with refuses("path"):
         nbsal.Saliency.load(path)
     with pytest.raises(FileNotFoundError):

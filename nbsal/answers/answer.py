@@ -13,10 +13,11 @@ from nbsal.answers import answer_file, tables
 from nbsal.answers.judgement import Judgement, judge
 from nbsal.answers.lazy import Hiding, statistics
 from nbsal.answers.page import AnswerPicture, answer_html
-from nbsal.answers.prompt.reading import Reading, TokenStatistics, Unit, unit_sums
+from nbsal.answers.prompt.reading import Reading, TokenStatistics, Unit
 from nbsal.answers.prompt.reply_span import tokens_of
 from nbsal.answers.scoring.hops import ALL, SUMMED_HOPS, Count, Followed, check_hops, follow_answer
 from nbsal.answers.scoring.running import OF_ONE_TARGET, Running, SpanSaliency
+from nbsal.answers.scoring.score_matrix import ScoreMatrix
 from nbsal.answers.words.carried import Carried
 from nbsal.answers.words.evidence import Evidence, Level, evidence_level, measure, passes
 from nbsal.answers.words.phrases import PhraseMatrix
@@ -25,8 +26,6 @@ from nbsal.answers.words.sentences import statement
 from nbsal.explain.explanation import NOTABLE_GAP, gap_advice
 from nbsal.explain.sentence import Statement
 from nbsal.methods import labels
-from nbsal.model.loading.saved_files import check_format, read_json, write_json
-from nbsal.model.loading.saved_files import reading as reading_file
 from nbsal.model.target import Target
 from nbsal.render.exports import Exportable
 from nbsal.render.headline import percent
@@ -57,7 +56,7 @@ class Answer(Exportable):
     """
 
     reading: Reading
-    scores: Floats
+    score_matrix: ScoreMatrix
     statistics: TokenStatistics
     units: tuple[Unit, ...]
     method: str
@@ -98,9 +97,19 @@ class Answer(Exportable):
         return "hidden" not in self.provenance
 
     @property
-    def rows(self) -> Floats:
+    def scores(self) -> Floats:
+        """The score of each token of prompt and reply (columns) for each token of the reply (rows)."""
+        return self.score_matrix.array
+
+    @property
+    def followed_matrix(self) -> ScoreMatrix:
         """The scores of the reply's tokens, followed through the reply where the answer is."""
-        return self.scores if self.followed is None else self.followed.scores
+        return self.score_matrix if self.followed is None else ScoreMatrix(self.followed.scores)
+
+    @property
+    def rows(self) -> Floats:
+        """The same as one array."""
+        return self.followed_matrix.array
 
     def hops_of(self, hops: Count | None) -> Count:
         """A number of hops; None stands for that of the answer."""
@@ -160,8 +169,7 @@ class Answer(Exportable):
     def _span_scores(self, tokens: Sequence[int]) -> Floats:
         """The scores of some tokens as one target, not followed through the reply."""
         if max(tokens) < self.explained and (self.linear or len(tokens) == 1):
-            scores: Floats = self.scores[list(tokens)].sum(0)
-            return scores
+            return self.score_matrix.total(tokens)
         return self._still_running().score_sum(tokens)
 
     def rather(self, token: Any, at: Any = None) -> SpanSaliency:
@@ -237,7 +245,7 @@ class Answer(Exportable):
         """The facts of which every sentence of the answer is made."""
         carried = None if self.followed is None else Carried(self.reading, self.scores, self.followed)
         label, level = labels.label_of(self.method), self.evidence_level
-        return ReplyFacts(self.reading, self.rows, self.evidence, label, carried, level)
+        return ReplyFacts(self.reading, self.followed_matrix, self.evidence, label, carried, level)
 
     @property
     def evidence_level(self) -> Level:
@@ -266,7 +274,7 @@ class Answer(Exportable):
     ) -> AnswerPicture:
         """A picture of some tokens (none: all), or of one rather than its rival; `scores` if not the sum of rows."""
         facts, chosen = self.facts, list(tokens) or self.reading.content
-        total = self.rows[chosen].sum(0) if scores is None else scores
+        total = self.followed_matrix.total(chosen) if scores is None else scores
         return AnswerPicture(
             self.reading,
             total,
@@ -302,23 +310,18 @@ class Answer(Exportable):
         return f"Answer({self.text!r:.60} | {self.statement().text()})"
 
     def save(self, path: str | Path) -> None:
-        """Save as JSON, without the model: `load` gives everything but spans that need another run."""
-        content = {"nbsal": answer_file.FORMAT, **answer_file.plain(self)}
-        write_json(path, content)
+        """Save everything but the model: `load` gives all but spans that need another run."""
+        answer_file.save(Answer, self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Load what `save` wrote."""
-        with reading_file(path, "saved Answer"):
-            content = read_json(path)
-            check_format(path, content["nbsal"], answer_file.FORMAT)
-            answer = cls(**answer_file.restored(content))
-            answer.notes(), answer.explained  # fail now, not later, on provenance with wrong values
-            return answer
+        answer: Self = answer_file.load(cls, path)
+        return answer
 
     def unit_scores(self, units: Sequence[Unit] | None = None) -> Floats:
         """The scores of some units, by default those of the answer, [reply token, unit]."""
-        return unit_sums(self.rows, self.units if units is None else units)
+        return self.followed_matrix.sums([unit.tokens for unit in (self.units if units is None else units)])
 
     def _text_of(self, tokens: Sequence[int]) -> str:
         spans = [self.reading.reply_spans[token] for token in tokens]

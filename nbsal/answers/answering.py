@@ -340,7 +340,7 @@ def _hides_nothing(method: Method) -> InputError:
 def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: dict[str, Any]) -> Answer:
     """One method's answer, with its provenance."""
     explainer, method = running.explainer, running.method
-    if not np.isfinite(rows.scores).all():
+    if not np.isfinite(rows.scores.columns).all():
         message = f"Some scores of {explainer.subject.name} are NaN or infinite. Load it with dtype='float32'."
         raise ModelError(message, part="scores")
     provenance = explainer.provenance | origin
@@ -352,11 +352,11 @@ def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: d
     provenance |= rows.completeness
     if method.averages_span:
         provenance["span"] = SUMMED_HOPS if method.sums_hops else "averaged"
-    if rows.explained < len(rows.scores):
+    if rows.explained < len(rows.scores.columns):
         provenance["explained"] = rows.explained
     return Answer(
         reading=running.reading,
-        scores=rows.scores,
+        score_matrix=rows.scores,
         statistics=statistics,
         units=tuple(running.units),
         method=method.name,

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.answers.prompt.reading import TEMPLATE, unit_sums
+from nbsal.answers.prompt.reading import TEMPLATE
 from nbsal.answers.scoring.hops import ALL, SUMMED_HOPS, Count, follow_answer, scaled
-from nbsal.support.arrays import Floats
+from nbsal.answers.scoring.score_matrix import ScoreMatrix
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import positive_number
 
@@ -39,13 +39,12 @@ def matrix(answer: Any, rows: str, columns: Any, earlier: bool, hops: Count | No
     summed = _part_scores(answer, [part.tokens for part in parts], hops)
     names = [unit.text if columns not in ("document", "message") else unit.name for unit in units]
     covered = {token for unit in units for token in unit.tokens}
-    rest = [token for token in range(start) if token not in covered]
-    table = [*unit_sums(summed, units).T, summed[:, rest].sum(1)]
+    summands = [unit.tokens for unit in units] + [tuple(token for token in range(start) if token not in covered)]
     names.append(TEMPLATE)
     if earlier:
-        table.append(summed[:, start:].sum(1))
+        summands.append(tuple(range(start, summed.shape[1])))
         names.append(EARLIER)
-    frame = pandas.DataFrame(np.stack(table, 1), index=[part.text for part in parts], columns=names)
+    frame = pandas.DataFrame(summed.sums(summands), index=[part.text for part in parts], columns=names)
     frame.attrs["sum"] = "exact" if answer.linear else "sum of rows, not one target"
     return frame
 
@@ -54,7 +53,7 @@ def sources(answer: Any, k: int, rows: str, hops: Count | None) -> "pandas.DataF
     """See `Answer.sources`."""
     k = positive_number(k, "k")
     parts = answer.reading.reply_units(rows)
-    summed = unit_sums(_part_scores(answer, [part.tokens for part in parts], hops), answer.units)
+    summed = _part_scores(answer, [part.tokens for part in parts], hops).sums([unit.tokens for unit in answer.units])
     entries = []
     for part, scores in zip(parts, summed, strict=True):
         total = float(scores[scores > 0].sum())
@@ -65,18 +64,18 @@ def sources(answer: Any, k: int, rows: str, hops: Count | None) -> "pandas.DataF
     return pandas.DataFrame(entries, columns=[rows, "unit", "text", "share", "score", "drop"])
 
 
-def _part_scores(answer: Any, parts: Sequence[Sequence[int]], hops: Count | None) -> Floats:
+def _part_scores(answer: Any, parts: Sequence[Sequence[int]], hops: Count | None) -> ScoreMatrix:
     """The scores of some parts of the reply, [part, token of prompt and reply]."""
     hops = answer.hops_of(hops)
     # What needs another run at each hop is not followed again, since the answer may have no model.
     again = hops == answer.hops and hops != ALL and "span" in answer.provenance
-    rows = answer.rows if again else answer.scores
-    summed = np.stack([rows[list(part)].sum(0) for part in parts])
+    rows = answer.followed_matrix if again else answer.score_matrix
+    summed: ScoreMatrix = rows.parts(parts)
     if hops == 0:
         return summed
-    if rows is answer.scores:
-        return follow_answer(answer, summed, hops).scores
-    return summed if answer.provenance["span"] == SUMMED_HOPS else scaled(summed)
+    if not again:
+        return ScoreMatrix(follow_answer(answer, summed.array, hops).scores)
+    return summed if answer.provenance["span"] == SUMMED_HOPS else ScoreMatrix(scaled(summed.array))
 
 
 def _drop(answer: Any, unit: int, part: Sequence[int]) -> float | None:

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--plan", action="store_true", help="print how much would be run, and run nothing")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as an HTML page")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="save the audit, as `Audit.save` does")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="save the audit, as `Audit.save` does")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -51,8 +51,8 @@ def run(options: argparse.Namespace) -> int:
     audit = nbsal.audit(explain, texts, values.get(options.label), groups=groups, **settings)
     if options.html:
         write_page(options.html, audit.to_html())
-    if options.json:
-        audit.save(options.json)
+    if options.save:
+        audit.save(options.save)
     print(html.visible(audit.sentence))
     words, slices = audit.beyond_chance
     for note in audit.notes:

@@ -22,7 +22,7 @@ def evaluate_groups(
     """Join the results of all groups, saved ones and new ones; None if time ran out before the last group began."""
     end = time.monotonic() + 60 * minutes
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.npz" for name in groups]
+    paths = [folder / f"{name}.nbsal" for name in groups]
     for path, explainers in zip(paths, groups.values(), strict=True):
         if path.exists():
             continue

@@ -1,9 +1,8 @@
 """Results of an evaluation as data frames with confidence intervals, tables and plots."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from io import BytesIO
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,19 @@ import numpy as np
 
 from nbsal.evaluation.curve import Curve, join_runs
 from nbsal.evaluation.permutation import holm
-from nbsal.model.loading.plain_values import numbers
-from nbsal.model.loading.saved_files import check_format, parse_json, read_npz, reading, write
+from nbsal.model.loading.plain_values import from_plain
+from nbsal.model.loading.result_file import load_result, save_result
+from nbsal.model.loading.saved_files import check_format, parse_json, read_npz
 from nbsal.render import html
 from nbsal.render.looks import look
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import UnknownName
 from nbsal.support.intervals import Bounds
 from nbsal.support.lazy import Figure, Styler, pandas, pyplot
-from nbsal.support.validation import check_value, checked, plural
+from nbsal.support.validation import checked, plural
 
-FORMAT = 2
+FORMAT = 2  # of .npz, which earlier versions wrote
+NOUN = "Results"
 # Distinguishable with any kind of colour vision.
 BEST, RIVAL = "font-weight: bold", "font-style: italic"
 DIGITS = 3  # of the numbers in tables
@@ -242,58 +243,47 @@ class Results:
         return f"Results({', '.join(self.explainers)}: {', '.join(self.measures)}; {'; '.join(self.notes)})"
 
     def save(self, path: str | Path) -> None:
-        """Save the results as an .npz file, from which `load` restores them exactly."""
-        head = {
-            "nbsal": FORMAT,
-            "sheet": asdict(self.metric),
-            "notes": self.notes,
-            "curves": list(self.curves),
-            "resampled": [curve.resampled for curve in self.curves.values()],
-        }
-        arrays: dict[str, Any] = {}
-        for at, curve in enumerate(self.curves.values()):
-            arrays |= {f"{part}{at}": getattr(curve, part) for part in ("points", "runs", "samples")}
-        buffer = BytesIO()
-        np.savez_compressed(buffer, head=np.array(json.dumps(head)), **arrays)
-        write(path, buffer.getvalue())
+        """Save the results in a file of their own format, from which `load` restores them exactly."""
+        save_result(path, Results, NOUN, self, _check)
 
     @classmethod
     def load(cls, path: str | Path) -> "Results":
         """Load results that `save` wrote."""
-        with reading(path, "saved Results"):
-            arrays = read_npz(path)
-            head = parse_json(str(arrays.pop("head")))
-            check_format(path, head["nbsal"], FORMAT)
-            keys = [(name, measure) for name, measure in check_value(head["curves"], list[list[str]], "curves")]
-            resampled = head["resampled"]
-            curves = {key: _stored_curve(arrays, at, resampled[at]) for at, key in enumerate(keys)}
-            if arrays or not keys or not len(curves) == len(keys) == len(resampled):
-                raise ValueError("the curves and their names do not match")
-            return cls(_stored_metric(head["sheet"]), curves, tuple(check_value(head["notes"], list[str], "notes")))
+        return load_result(path, Results, NOUN, _load_npz, _check)
 
 
-def _stored_curve(arrays: dict[str, Any], at: int, resampled: Any) -> Curve:
-    """Take curve number `at` out of the arrays of a file; ValueError if its parts do not fit each other."""
-    points, runs, samples = (arrays.pop(f"{part}{at}") for part in ("points", "runs", "samples"))
-    if any(part.dtype.kind != "f" for part in (points, runs, samples)) or not np.isfinite(points).all():
-        raise ValueError("a curve that is not made of numbers")
-    fits = points.ndim == 1 and runs.ndim == samples.ndim == 2 and runs.size and samples.size
-    if not fits or not runs.shape[1] == len(samples) == len(points):
-        raise ValueError("a curve whose parts have different lengths")
-    if resampled is not None and (type(resampled) is not int or resampled < 1):
-        raise ValueError("a curve of bootstrap samples without a number of texts")
-    return Curve(tuple(points.tolist()), runs, samples, resampled)
-
-
-def _stored_metric(sheet: dict[str, Any]) -> MetricInfo:
-    """The metric of a file; ValueError if it could not be used."""
-    bounds: dict[str, Any] = {name: tuple(numbers(pair, float).tolist()) for name, pair in sheet["bounds"].items()}
-    metric = MetricInfo(**sheet | {"bounds": bounds})
+def _check(results: Results) -> None:
+    """Raise ValueError if the parts could not be used."""
+    metric, texts = results.metric, [*results.notes, *chain.from_iterable(results.curves)]
     if metric.summary not in ("auc", "mean") or not set(metric.better.values()) <= {"high", "low"}:
         raise ValueError("a metric of another kind")
-    if not all(low <= high for low, high in bounds.values()):
+    if not all(low <= high for low, high in metric.bounds.values()):
         raise ValueError("bounds that are not the smallest and the largest value")
-    return metric
+    if not results.curves or not all(type(text) is str for text in texts):
+        raise ValueError("the curves and their names do not match")
+    for curve in results.curves.values():
+        runs, samples, points = curve.runs, curve.samples, np.array(curve.points)
+        if not np.isfinite(points).all() or not runs.dtype.kind == samples.dtype.kind == "f":
+            raise ValueError("a curve that is not made of numbers")
+        fits = runs.ndim == samples.ndim == 2 and runs.size and samples.size
+        if not fits or not runs.shape[1] == len(samples) == len(points):
+            raise ValueError("a curve whose parts have different lengths")
+        if curve.resampled is not None and (type(curve.resampled) is not int or curve.resampled < 1):
+            raise ValueError("a curve of bootstrap samples without a number of texts")
+
+
+def _load_npz(path: str | Path) -> Results:
+    """Load what version 0.2.0 and earlier wrote."""
+    arrays = read_npz(path)
+    head = parse_json(str(arrays.pop("head")))
+    check_format(path, head["nbsal"], FORMAT)
+    curves = {}
+    for at, (key, resampled) in enumerate(zip(head["curves"], head["resampled"], strict=True)):
+        points, runs, samples = (arrays.pop(f"{part}{at}") for part in ("points", "runs", "samples"))
+        curves[from_plain(tuple[str, str], key)] = Curve(tuple(points.tolist()), runs, samples, resampled)
+    if arrays or len(curves) < len(head["curves"]):
+        raise ValueError("the curves and their names do not match")
+    return Results(from_plain(MetricInfo, head["sheet"]), curves, from_plain(tuple[str, ...], head["notes"]))
 
 
 def join_results(parts: Sequence[Results]) -> Results:

@@ -1,4 +1,4 @@
-"""What every explanation of a text holds: scores, tokens, the decision and its provenance; saved as JSON."""
+"""What every explanation of a text holds: scores, tokens, the decision and its provenance."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from nbsal.explain.decision_facts import Check
 from nbsal.methods import labels
-from nbsal.model.loading.plain_values import from_plain, numbers, to_plain
-from nbsal.model.loading.saved_files import check_format, read_json, reading, write_json
+from nbsal.model.loading.plain_values import from_plain, numbers
+from nbsal.model.loading.result_file import load_result, save_result
+from nbsal.model.loading.saved_files import check_format, read_json
 from nbsal.model.text.tokens import Row, Span, Word
 from nbsal.render.exports import Exportable
 from nbsal.render.names import display_name
@@ -23,11 +24,12 @@ from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.validation import Text, checked, plural
 
 NOTABLE_GAP = 0.05  # share of the explained change from which a completeness gap is marked
-FORMAT = 1
+FORMAT = 1  # of JSON, which earlier versions wrote
 PAIRED = "The model was fine-tuned on single texts, and this is a pair. Pass one text."
 PLACE = re.compile(r" (\[\d+:\d+\]|(at|after) .* \[\d+(:\d+)?\])$", re.DOTALL)  # where a target is in the text
 TYPES = {"target": str, "prediction": str, "method": str, "provenance": dict}  # of the entries in a file
 ARRAYS = ("probabilities", "scores", "tie_breaker")
+_NOUNS = {1: "Saliency", 2: "LayerSaliency"}  # by the dimensions of the scores
 Floats = NDArray[np.floating[Any]]
 
 
@@ -203,38 +205,40 @@ class Explanation(Exportable):
         return ", ".join([self.method, *settings, str(self.provenance.get("dtype", ""))])
 
     def save(self, path: str | Path) -> None:
-        """Save as JSON; `load` restores every number exactly."""
+        """Save in a file of its own format; `load` restores every number exactly, without any model."""
         if not np.isfinite(self.scores).all():
             message = "The scores contain NaN or infinity, which a file cannot hold."
             raise InputError(message, argument="scores", value=self.scores)
-        content = {
-            "nbsal": FORMAT,
-            "dtype": str(self.scores.dtype),
-            **{name: to_plain(getattr(self, name)) for name in ("row", *TYPES, *ARRAYS, "checks")},
-        }
-        write_json(path, content)
+        save_result(path, Explanation, _NOUNS[self.dimensions], self, _check)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Load what `save` wrote."""
-        with reading(path, f"saved {cls.__name__}"):
-            content = read_json(path)
-            check_format(path, content["nbsal"], FORMAT)
-            row = Row.from_dict(content["row"])
-            dtype = {"float32": np.float32, "float64": np.float64}[content["dtype"]]
-            arrays: dict[str, Any] = {name: numbers(content[name], dtype) for name in ARRAYS}
-            shape, ties = arrays["scores"].shape, arrays["tie_breaker"].shape
-            if len(shape) != cls.dimensions or shape[-1] != len(row) or shape != ties:
-                raise ValueError("the numbers of scores and tokens differ")
-            names = {name: content[name] for name in TYPES}
-            if any(type(names[name]) is not kind for name, kind in TYPES.items()):
-                raise ValueError("the target, the prediction, the method or the provenance has the wrong type")
-            checks = from_plain(dict[int, Check], content.get("checks", {}))
-            explanation = cls(row=row, checks=checks, **names, **arrays)
-            if type(explanation.provenance["parameters"]) is not dict:
-                raise ValueError("the settings of the method have the wrong type")
-            explanation.caption(), explanation.notes()  # fail now, not later, on provenance with wrong values
-            return explanation
+        return load_result(path, cls, _NOUNS[cls.dimensions], cls._load_json, _check)
+
+    @classmethod
+    def _load_json(cls, path: str | Path) -> Self:
+        """Load what version 0.2.0 and earlier wrote."""
+        content = read_json(path)
+        check_format(path, content["nbsal"], FORMAT)
+        dtype = {"float32": np.float32, "float64": np.float64}[content["dtype"]]
+        arrays: dict[str, Any] = {name: numbers(content[name], dtype) for name in ARRAYS}
+        names = {name: from_plain(kind, content[name]) for name, kind in TYPES.items()}
+        checks = from_plain(dict[int, Check], content.get("checks", {}))
+        return cls(row=from_plain(Row, content["row"]), checks=checks, **names, **arrays)
+
+
+def _check(explanation: Explanation) -> None:
+    """Raise ValueError or another error of damage if the parts do not fit each other."""
+    explanation.row.check_fields()
+    shape, ties = explanation.scores.shape, explanation.tie_breaker.shape
+    if len(shape) != explanation.dimensions or shape[-1] != len(explanation.row) or shape != ties:
+        raise ValueError("the numbers of scores and tokens differ")
+    if not all(np.isfinite(getattr(explanation, name)).all() for name in ARRAYS):
+        raise ValueError("numbers that are NaN or infinite")
+    if type(explanation.provenance["parameters"]) is not dict:
+        raise ValueError("the settings of the method have the wrong type")
+    explanation.caption(), explanation.notes()  # fail now, not later, on provenance with wrong values
 
 
 @cache

@@ -200,7 +200,7 @@ class Build:
     ) -> Results:
         """Evaluate groups of explainers on texts; each group is stored, and read in later runs."""
         folder = self.folder(rows.table) / f"{evaluation}-{self._source(rows.table)}-{len(rows.texts)}"
-        paths = [folder / f"{name}.npz" for name in groups]
+        paths = [folder / f"{name}.nbsal" for name in groups]
         if all(path.exists() for path in paths):
             return join_results([Results.load(path) for path in paths])
         self.check_time()

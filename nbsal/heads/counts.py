@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from nbsal.heads.parses import Link
 from nbsal.heads.spread import Spread, added
 from nbsal.model.head_mask import HeadMask
-from nbsal.model.loading.plain_values import from_plain, to_plain
-from nbsal.model.loading.saved_files import check_format, read_json, reading, write_json
+from nbsal.model.loading.plain_values import from_plain
+from nbsal.model.loading.result_file import load_result, save_result
+from nbsal.model.loading.saved_files import check_format, read_json
 from nbsal.model.text.tokens import Row
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked, real_number
 
-FORMAT = 2
+FORMAT = 2  # of JSON, which earlier versions wrote
+NOUN = "head study"
 HEADS = "heads"  # what a relation's spread has besides its distances
 MIN_CASES = 30  # relations with fewer cases are marked as weak
 Counts = NDArray[np.int64]
@@ -164,18 +166,13 @@ class HeadStudy:
         )
 
     def save(self, path: str | Path) -> None:
-        """Save the counts as JSON."""
-        write_json(path, {"nbsal-head-study": FORMAT} | to_plain(self))
+        """Save the counts in a file of their own format."""
+        save_result(path, HeadStudy, NOUN, self, HeadStudy._check)
 
     @classmethod
     def load(cls, path: str | Path) -> "HeadStudy":
         """Load a study that `save` wrote."""
-        with reading(path, "saved head study"):
-            content = read_json(path)
-            check_format(path, content.pop("nbsal-head-study"), FORMAT)
-            loaded: HeadStudy = from_plain(cls, content)
-            loaded._check()
-            return loaded
+        return load_result(path, HeadStudy, NOUN, _load_json, HeadStudy._check)
 
     def __repr__(self) -> str:
         return f"HeadStudy({', '.join(f'{name} {n}' for name, n in self.cases.items())}; {self.rows} positions)"
@@ -236,3 +233,11 @@ class HeadStudy:
             self.distances[name] += distances
             counts = {HEADS: hits} | {str(distance): count for distance, count in distances.items()}
             self.relation_spreads.setdefault(name, Spread()).add(len(related), counts)
+
+
+def _load_json(path: str | Path) -> HeadStudy:
+    """Load what version 0.2.0 and earlier wrote."""
+    content = read_json(path)
+    check_format(path, content.pop("nbsal-head-study"), FORMAT)
+    study: HeadStudy = from_plain(HeadStudy, content)
+    return study

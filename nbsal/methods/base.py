@@ -13,7 +13,7 @@ from nbsal.methods.cost import Cost
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes.trace import Trace
-from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.errors import InputError, ModelError, UnknownName
 from nbsal.support.validation import checked, real_number, whole_number
 
 # What the scores of a method can be relied on for.
@@ -121,10 +121,17 @@ class Method(ABC):
 
         def compute() -> tuple[object, Tensor]:
             parts = trace.per_end_traces(self.needs) if self.per_end else [trace]
-            return self, torch.stack([self.scores(part) for part in parts]).sum(0)
+            return self, torch.stack([self.checked_scores(part) for part in parts]).sum(0)
 
         # Some methods have no hash. The cached tuple holds the method, so no other object can reuse its id.
         return trace.cached(("total", id(self)), compute)[1]
+
+    def checked_scores(self, trace: Trace) -> Tensor:
+        """Scores of one target, [batch, position]; of a method of your own or of another package, after a check."""
+        scores = self.scores(trace)
+        if not type(self).__module__.startswith("nbsal."):
+            _check_scores(self.name, scores, trace)
+        return scores
 
     def tie_breaker(self, trace: Trace) -> Tensor:
         """Numbers that order positions of equal score, [batch, position]."""
@@ -144,6 +151,19 @@ class Method(ABC):
         """The numbers that `cost` depends on: settings, and the size of a text."""
         settings = {name: value for name, value in self.parameters().items() if isinstance(value, int)}
         return settings | {"tokens": len(row), "content tokens": len(row.content)}
+
+
+def _check_scores(name: str, scores: Any, trace: Trace) -> None:
+    """Refuse scores that are not one finite number for each token of each text; what stands at padding is not read."""
+    rows, expected = list(trace.encoded), (len(trace.encoded), trace.encoded.longest)
+    if not isinstance(scores, Tensor) or tuple(scores.shape) != expected:
+        returned = f"a tensor of the shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else f"{scores!r:.60}"
+        problem = f"returned {returned}, not a tensor with a score for each token, [batch, position] = {expected}"
+    else:
+        rows = [row for row, own in zip(rows, scores, strict=True) if not own[: len(row)].isfinite().all()]
+        problem = "returned scores that are NaN or infinite"
+    if rows:
+        raise ModelError(f"The method {name!r} {problem}, for the text {rows[0].text!r:.80}.", part="scores")
 
 
 @dataclass(frozen=True)

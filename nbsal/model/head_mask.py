@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nbsal.model.loading.plain_values import numbers
-from nbsal.model.loading.saved_files import check_format, read_json, reading, write_json
+from nbsal.model.loading.result_file import load_result, save_result
+from nbsal.model.loading.saved_files import check_format, read_json
 from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError
 from nbsal.support.validation import checked, real_number, seed_number
 
-FORMAT = 1
+FORMAT = 1  # of JSON, which earlier versions wrote
+NOUN = "head mask"
 Heads = Flags  # [block, head]
 
 
@@ -34,7 +36,7 @@ class HeadMask:
     positional: Heads
     relations: Mapping[str, Heads] = field(default_factory=dict)
     unnamed: Heads = None  # type: ignore[assignment]
-    provenance: Mapping[str, float] = field(default_factory=dict)
+    provenance: Mapping[str, int | float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.relations, Mapping):
@@ -106,28 +108,13 @@ class HeadMask:
         return HeadMask(self.positional, self.relations, unnamed)
 
     def save(self, path: str | Path) -> None:
-        """Save the mask as JSON."""
-        content = {
-            "nbsal-head-mask": FORMAT,
-            "positional": self.positional.astype(int).tolist(),
-            "relations": {name: part.astype(int).tolist() for name, part in self.relations.items()},
-            "unnamed": self.unnamed.astype(int).tolist(),
-            "provenance": dict(self.provenance),
-        }
-        write_json(path, content)
+        """Save the mask in a file of its own format."""
+        save_result(path, HeadMask, NOUN, self, _check)
 
     @classmethod
     def load(cls, path: str | Path) -> "HeadMask":
         """Load a mask that `save` wrote."""
-        with reading(path, "saved head mask"):
-            content = read_json(path)
-            check_format(path, content["nbsal-head-mask"], FORMAT)
-            relations = {name: numbers(part, np.int64) for name, part in content["relations"].items()}
-            positional, unnamed = (numbers(content[name], np.int64) for name in ("positional", "unnamed"))
-            provenance = content.get("provenance", {})
-            if not all(type(value) in (int, float) for value in provenance.values()):
-                raise ValueError("a provenance that is not made of numbers")
-            return cls(positional, relations, unnamed, provenance)
+        return load_result(path, HeadMask, NOUN, _load_json, _check)
 
     def __or__(self, other: "HeadMask") -> "HeadMask":
         return self._join(other, np.logical_or)
@@ -177,6 +164,21 @@ class HeadMask:
     def _key(self) -> tuple[Any, ...]:
         named = tuple(sorted((name, part.tobytes()) for name, part in self.relations.items()))
         return self.shape, self.positional.tobytes(), self.unnamed.tobytes(), named
+
+
+def _load_json(path: str | Path) -> HeadMask:
+    """Load what version 0.2.0 and earlier wrote."""
+    content = read_json(path)
+    check_format(path, content["nbsal-head-mask"], FORMAT)
+    relations = {name: numbers(part, np.int64) for name, part in content["relations"].items()}
+    positional, unnamed = (numbers(content[name], np.int64) for name in ("positional", "unnamed"))
+    return HeadMask(positional, relations, unnamed, content.get("provenance", {}))
+
+
+def _check(mask: HeadMask) -> None:
+    """Raise ValueError if the thresholds are no numbers; the heads were checked when the mask was made."""
+    if not all(type(value) in (int, float) for value in mask.provenance.values()):
+        raise ValueError("a provenance that is not made of numbers")
 
 
 def _heads(array: ArrayLike) -> Heads:

@@ -110,7 +110,8 @@ def _run_on(subject: Subject, method: Method, names: Sequence[str]) -> Iterable[
         explain = Explainer(subject, method)
         changed = state.changes(subject, partial(explain, scores.TEXTS[0]))
     except (ModelError, InputError) as error:
-        yield Result("all", subject.name, "skipped", str(error))
+        wrong = isinstance(error, ModelError) and error.part == "scores"
+        yield Result("scores" if wrong else "all", subject.name, "failed" if wrong else "skipped", str(error))
         return
     except Exception as error:  # code of others
         yield Result("all", subject.name, "failed", f"{type(error).__name__}: {error}")

@@ -1,5 +1,7 @@
 """Sources of texts, and rows that cannot be explained."""
 
+import re
+
 import pandas
 import polars
 import pyarrow
@@ -40,6 +42,36 @@ def test_files_and_folders(tmp_path, kind):
         with refuses("text", UnknownName) as caught:
             open_source(path, "review")
         assert caught.value.valid == ("text", "n")
+
+
+@cases("kind, rows", [(kind, rows) for kind in ("csv", "jsonl", "parquet") for rows in (1, 5)])
+def test_a_file_that_changes_while_it_is_read_is_not_complete(explain, tmp_path, kind, rows):
+    """The error has both counts; the finished shards stay, and the run goes on once the file is whole."""
+    path, folder = create_source(kind, tmp_path), tmp_path / "out"
+    whole = path.read_bytes()
+    source = open_source(path, "text")
+    other = tmp_path / "other"
+    other.mkdir()
+    changed = pandas.DataFrame({"text": (TEXTS * 2)[:rows], "n": range(rows)})
+    getattr(changed, f"to_{'json' if kind == 'jsonl' else kind}")(
+        path, **{"csv": {"index": False}, "jsonl": {"orient": "records", "lines": True}}.get(kind, {})
+    )
+    with refuses("source") as caught:
+        list(source.rows)
+    if kind != "parquet" or rows < len(TEXTS):
+        assert {"3", str(rows)} <= set(re.findall(r"\d+", str(caught.value).removeprefix(str(path))))
+    path.write_bytes(whole)
+    assert corpus.explain(explain, path, folder, shard_rows=2, progress=False).complete
+
+
+def test_a_folder_that_gets_another_file_while_it_is_read_is_not_complete(tmp_path):
+    folder = create_source("folder", tmp_path)
+    rows = open_source(folder, "text").rows
+    assert next(rows) == TEXTS[0]
+    FRAME.to_parquet(folder / "c.parquet")
+    with refuses("source") as caught:
+        list(rows)
+    assert "3 rows" in str(caught.value) and "6" in str(caught.value)
 
 
 def arrow_table(kind):

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -211,7 +212,8 @@ def test_files_of_masks_with_odd_values_are_refused(tmp_path, change):
     path = tmp_path / "mask.json"
     MASK.save(path)
     assert HeadMask.load(path) == MASK
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    older = json.loads((Path(__file__).parents[1] / "data" / "saved" / "0.2.0" / "mask.json").read_text())
+    path.write_text(json.dumps(older | change))
     with refuses("path"):
         HeadMask.load(path)
 

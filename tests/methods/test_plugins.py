@@ -4,11 +4,13 @@ import sys
 import warnings
 
 import pytest
+import torch
 
 import nbsal
 from nbsal.cli import main
 from nbsal.methods import catalogue, plugins
 from nbsal.methods.base import REGISTER, register
+from nbsal.support.errors import ModelError
 from nbsal.widgets.page.choices import offered_methods
 from tests import axioms, packages
 from tests.cases import cases
@@ -138,6 +140,32 @@ def test_a_method_without_defaults_runs_with_its_settings(installed, load):
         nbsal.Explainer(load("bert"), "needs-scale", tempo=1)
     with refuses("scale"):
         nbsal.Explainer(load("bert"), "needs-scale", scale="x")
+
+
+WRONG_SCORES = [
+    lambda scores: scores * float("nan"),
+    lambda scores: scores[:, :1],
+    lambda scores: scores[0],
+    lambda scores: scores.numpy(),
+    lambda scores: None,
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@cases("wrong", WRONG_SCORES)
+def test_scores_that_are_none_are_refused_where_a_method_returns(installed, load, wrong):
+    """One finite number for each token; what stands at padding does not count."""
+    explain = nbsal.Explainer(load("bert"), "token-length")
+    kind, right = type(explain.method), type(explain.method).scores
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kind, "scores", lambda self, trace: wrong(right(self, trace)))
+        for call in (explain, lambda text: explain.map([text, "A long and warm joy."], progress=False)):
+            with pytest.raises(ModelError) as caught:
+                call("A joy.")
+            assert caught.value.part == "scores"
+            assert all(name in str(caught.value) for name in ("token-length", "A joy."))
+        patch.setattr(kind, "scores", lambda self, trace: right(self, trace).where(right(self, trace) > 0, torch.nan))
+        assert len(explain.map(["A joy.", "A long and warm joy."], progress=False)) == 2
 
 
 def test_a_registered_name_cannot_be_taken():

@@ -239,7 +239,9 @@ def test_keys_stand_nowhere(server, tmp_path, monkeypatch):
             repr(result.provenance),
             result.to_html(),
         ]
-        texts += [str(pickle.dumps(each)) for each in (endpoint, subject)] + [(tmp_path / "answer.json").read_text()]
+        texts += [str(pickle.dumps(each)) for each in (endpoint, subject)] + [
+            str((tmp_path / "answer.json").read_bytes())
+        ]
         assert not [text for text in texts if KEY in text or "ann:" in text]
         assert result.provenance["server"] == server.url
     assert len(server.keys) == 2 and not any(KEY in key and "Basic" in key for key in server.keys)

@@ -301,7 +301,7 @@ def test_the_command_answers_through_a_server(address, tmp_path, monkeypatch, ca
     command = ["answer", "Where does Mara live?", "--documents", str(tmp_path / "notes.txt"), *server]
     assert cli.main([*command, "--plan"]) == 0
     assert capsys.readouterr().out.startswith("8 calls, about ")
-    assert cli.main([*command, "--html", str(tmp_path / "page.html"), "--json", str(tmp_path / "answer.json")]) == 0
+    assert cli.main([*command, "--html", str(tmp_path / "page.html"), "--save", str(tmp_path / "answer.json")]) == 0
     assert capsys.readouterr().out.startswith("The notes do not say.")
     assert nbsal.Answer.load(tmp_path / "answer.json").provenance["model"] == "notes"
     assert not any(KEY.encode() in file.read_bytes() for file in tmp_path.iterdir())

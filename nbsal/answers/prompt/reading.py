@@ -241,14 +241,6 @@ def _split_units(name: str, text: str, source: int, splits: Sequence[Span], star
     return [Unit(name, text[slice(*splits[i])], source, splits[i], tuple(members[i])) for i in sorted(members)]
 
 
-def unit_sums(rows: NDArray[np.float64], units: Sequence[Unit]) -> NDArray[np.float64]:
-    """Rows of scores summed over units, [row, unit]."""
-    sums = np.zeros((len(rows), len(units)))
-    for i, unit in enumerate(units):
-        sums[:, i] = rows[:, list(unit.tokens)].sum(1)
-    return sums
-
-
 def words(text: str) -> list[Span]:
     """The words of a text."""
     return [match.span() for match in WORD.finditer(text)]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nbsal.answers.scoring.path_rows import score_along_paths
 from nbsal.answers.scoring.running import Running
+from nbsal.answers.scoring.score_matrix import ScoreMatrix
 from nbsal.explain.explainer import Explainer
 from nbsal.methods.paths import AlongPaths
 from nbsal.methods.perturbation import Perturbation
@@ -18,7 +19,6 @@ from nbsal.model.target import Decision
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.passes import reply_trace, trace
 from nbsal.passes.trace import Trace
-from nbsal.support.arrays import Floats
 from nbsal.support.progress import Meter
 
 BATCH = 16  # texts that are explained together where each token needs a text of its own
@@ -29,7 +29,7 @@ Group = Mapping[str, Running]  # of one model and number, which can share a pass
 class Rows:
     """The scores of a reply by one method, [reply token, token of prompt and reply], filled in from the first on."""
 
-    scores: Floats
+    scores: ScoreMatrix
     explained: int = 0  # tokens that have their scores
     changes: list[float] = field(default_factory=list)  # of a path method: what the scores of each token should sum to
     points: list[int] = field(default_factory=list)  # of each token's path, where a tolerance sets them
@@ -37,14 +37,16 @@ class Rows:
 
     @classmethod
     def empty(cls, running: Running) -> Self:
-        """Rows of zeros, as many as the reply has tokens."""
-        reading = running.reading
-        return cls(np.zeros((len(reading.reply_ids), len(reading.row))))
+        """Rows of zeros, as many as the reply has tokens; methods that hide put those of units in their place."""
+        count, size = len(running.reading.reply_ids), len(running.reading.row)
+        if isinstance(running.method, Perturbation):
+            return cls(ScoreMatrix.of_units(np.zeros((count, 0)), [], size))
+        return cls(ScoreMatrix(np.zeros((count, size))))
 
     def add(self, scores: NDArray[np.floating[Any]], changes: Sequence[float] = (), points: Sequence[int] = ()) -> None:
         """Fill in the scores of the next tokens, over the text that ends before the last of them."""
         count, size = scores.shape
-        self.scores[self.explained : self.explained + count, :size] = scores
+        self.scores.columns[self.explained : self.explained + count, :size] = scores
         self.explained += count
         self.changes += changes
         self.points += points
@@ -60,7 +62,7 @@ class Rows:
         """What each token's scores sum to, beside what they should, and further numbers on each."""
         if not self.changes:
             return self.notes
-        sums = self.scores[: len(self.changes)].sum(1)
+        sums = self.scores.columns[: len(self.changes)].sum(1)
         gaps = {"change": self.changes, "gap": (sums - self.changes).tolist()}
         return gaps | ({"points": self.points} if self.points else {})
 
@@ -144,7 +146,7 @@ def _score_from_one_graph(group: Group, rows: Mapping[str, Rows], meter: Meter, 
             part.graphs = record.graphs
             for name, running in group.items():
                 meter.check()
-                rows[name].add(running.method.scores(part).detach().double().cpu().numpy())
+                rows[name].add(running.method.checked_scores(part).detach().double().cpu().numpy())
                 rows[name].add_notes(running.method.notes(part)[0])
                 meter.step()
 
@@ -181,7 +183,8 @@ def _score_by_hiding(group: Group, rows: Mapping[str, Rows], meter: Meter, batch
         table = running.coalitions(method)
         part = meter.part(len(running.reading.reply_ids), len(table))
         values = running.hiding.values(table, part, running.number)
-        rows[name].add(running.by_position(method.unit_scores(table, values)))
+        rows[name].scores = running.by_unit(method.unit_scores(table, values))
+        rows[name].explained = len(running.reading.reply_ids)
 
 
 def _encoded(subject: Subject, rows: Sequence[Row]) -> Encoded:

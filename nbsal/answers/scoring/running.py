@@ -8,6 +8,7 @@ import numpy as np
 
 from nbsal.answers.lazy import Hiding, prompts
 from nbsal.answers.prompt.reading import Reading, Unit
+from nbsal.answers.scoring.score_matrix import ScoreMatrix
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.methods.lazy import Method, Perturbation, Subject, reply_trace, targets
 from nbsal.model.target import DIVERGENCE, Target
@@ -93,6 +94,10 @@ class Running:
         # Of the prompt alone: what is drawn from a text must not change with a later token of the reply.
         return method.coalitions(self.reading.up_to(self.reading.start), [unit.tokens for unit in self.units])
 
+    def by_unit(self, unit_scores: Floats) -> ScoreMatrix:
+        """Scores of units for each token of the reply."""
+        return ScoreMatrix.of_units(unit_scores, [unit.tokens for unit in self.units], len(self.reading.row))
+
     def by_position(self, unit_scores: Floats) -> Floats:
         """Scores of units as scores of the tokens of prompt and reply."""
         from nbsal.methods.perturbation import scores_by_position  # imports torch
@@ -167,7 +172,7 @@ class Running:
         subject, method, rows = self.explainer.method_subject, self.method, list[Floats]()
 
         def use(numbers: Sequence[int], part: "Trace") -> None:
-            rows.append(method.scores(part).detach().double().cpu().numpy())
+            rows.append(method.checked_scores(part).detach().double().cpu().numpy())
 
         layers = method.layers(subject.depth)
         reply_trace.each_prediction(subject, self.reading.row, targets, method.needs, layers, use)

@@ -9,6 +9,7 @@ import numpy as np
 
 from nbsal.answers.prompt.reading import Reading
 from nbsal.answers.prompt.sources import Source
+from nbsal.answers.scoring.score_matrix import ScoreMatrix
 from nbsal.answers.words.carried import Carried, Through
 from nbsal.answers.words.evidence import (
     LEAST,
@@ -147,7 +148,7 @@ class ReplyFacts:
     """The facts of every part of a reply: scores, [reply token, token of prompt and reply], and what was measured."""
 
     reading: Reading
-    scores: Floats
+    scores: ScoreMatrix
     evidence: Evidence | None
     method: str
     carried: Carried | None = None  # if the scores were followed through the reply
@@ -160,7 +161,7 @@ class ReplyFacts:
         part = "" if at == content else part_text(self.reading, at)
         # What carried a target of its own, such as a rival, is not known: only rows were followed.
         through = self.carried.find(at) if self.carried is not None and scores is None else None
-        scores = self.scores[at].sum(0) if scores is None else scores
+        scores = self.scores.total(at) if scores is None else scores
         at = self.measured(at)
         shared = tuple(shares(self.reading, scores).tolist())
         rows, named, members = self._candidates

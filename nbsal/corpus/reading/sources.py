@@ -4,8 +4,9 @@ A row that cannot be read (text that is not UTF-8, a line that is not JSON) beco
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from nbsal.corpus.folder.storage import inaccessible, reading_source
@@ -15,7 +16,7 @@ from nbsal.corpus.reading.rows import check_columns, decode, merge_columns, sele
 from nbsal.corpus.reading.text_files import count_csv, count_jsonl, read_csv, read_jsonl
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import dataset, fsspec, pandas, pyarrow
-from nbsal.support.validation import file_path, is_iterable
+from nbsal.support.validation import file_path, is_iterable, plural
 
 FORMATS = (".parquet", ".csv", ".jsonl")
 PARQUET = "Parquet file or a folder of Parquet files"
@@ -98,22 +99,43 @@ def _open_file(path: str, names: Sequence[str], texts: bool) -> Source:
         raise UnknownName("source", path, FORMATS, problem, choice)
     if extension == ".parquet":
         return _open_parquet(files, inside, path, names, texts)
-    if extension == ".csv":
-        return Source(read_csv(path, names), count_csv(path, names))
-    return Source(read_jsonl(path, names), count_jsonl(path))
+    csv = extension == ".csv"
+    total = count_csv(path, names) if csv else count_jsonl(path)
+    return Source(_counted((read_csv if csv else read_jsonl)(path, names), total, path), total)
+
+
+def _counted(rows: Iterable[Any], total: int, path: str) -> Iterator[Any]:
+    """The rows of a file; an error if they are not as many as were counted, because something writes to it."""
+    count = 0
+    for count, row in enumerate(rows, 1):
+        if count <= total:
+            yield row
+    _check_count(count, total, path)
+
+
+def _check_count(count: int, total: int, path: str) -> None:
+    if count != total:
+        raise InputError(
+            f"{path} was changed while it was read: it had {plural(total, 'row')} at first, and {count:,} at the end. "
+            "Finished shards are kept. Run it again once nothing writes to the file.",
+            argument="source",
+            value=path,
+        )
 
 
 def _open_parquet(files: Any, inside: str, path: str, names: Sequence[str], texts: bool) -> Source:
     with reading_source(path, PARQUET):
-        parquet = dataset.dataset(inside, filesystem=files, format="parquet")
-        _check_schema(names, parquet.schema, texts)
-        return Source(_read_parquet(parquet, path, names), parquet.count_rows())
+        open_dataset = partial(dataset.dataset, inside, filesystem=files, format="parquet")
+        _check_schema(names, open_dataset().schema, texts)
+        total = open_dataset().count_rows()
+    return Source(_counted(_read_parquet(open_dataset, path, names, total), total, path), total)
 
 
-def _read_parquet(parquet: Any, path: str, names: Sequence[str]) -> Iterator[Any]:
+def _read_parquet(open_dataset: Callable[[], Any], path: str, names: Sequence[str], total: int) -> Iterator[Any]:
     options = {"batch_size": 1024, "batch_readahead": 2, "fragment_readahead": 1}
     with reading_source(path, PARQUET):
-        yield from _read_batches(parquet.to_batches(columns=list(names), **options), names)
+        yield from _read_batches(open_dataset().to_batches(columns=list(names), **options), names)
+        _check_count(open_dataset().count_rows(), total, path)  # what was opened goes by the number of rows at first
 
 
 def _read_batches(batches: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:

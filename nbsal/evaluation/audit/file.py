@@ -1,32 +1,38 @@
-"""An audit as a JSON file."""
+"""An audit as a file."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nbsal.model.loading.plain_values import from_plain, to_plain
-from nbsal.model.loading.saved_files import check_format, read_json, reading, write_json
+from nbsal.model.loading.plain_values import from_plain
+from nbsal.model.loading.result_file import load_result, save_result
+from nbsal.model.loading.saved_files import check_format, read_json
 
-FORMAT = 1
+FORMAT = 1  # of JSON, which earlier versions wrote
 ROUNDING = 1e-6
 _FACTS = {"model": str, "method": str, "passes": int, "dropped": int}  # of the provenance, which notes say
 
 
-def save(audit: Any, path: str | Path) -> None:
+def save(kind: Any, audit: Any, path: str | Path) -> None:
     """Write an audit, and the one of another model that it holds."""
-    write_json(path, {"nbsal": FORMAT, "audit": to_plain(audit, ("model",))})
+    save_result(path, kind, "Audit", audit, _check_both, ("model",))
 
 
 def load(kind: Any, path: str | Path) -> Any:
     """Read what `save` wrote; a damaged file is refused."""
-    with reading(path, "saved Audit"):
+
+    def load_json(path: str | Path) -> Any:
         content = read_json(path)
         check_format(path, content["nbsal"], FORMAT)
-        audit = from_plain(kind, content["audit"])
-        for each in filter(None, [audit, audit.other]):
-            _check(each)
-        return audit
+        return from_plain(kind, content["audit"])
+
+    return load_result(path, kind, "Audit", load_json, _check_both)
+
+
+def _check_both(audit: Any) -> None:
+    for each in filter(None, [audit, audit.other]):
+        _check(each)
 
 
 def _check(audit: Any) -> None:

@@ -180,8 +180,8 @@ class Audit(Exportable):
         return f"Audit({plural(len(self.texts), 'text')}, {plural(len(self.effects), 'word')}: {self.sentence})"
 
     def save(self, path: str | Path) -> None:
-        """Save as JSON; `load` restores every number exactly, without any model."""
-        file.save(self, path)
+        """Save in a file of its own format; `load` restores every number exactly, without any model."""
+        file.save(Audit, self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -1,4 +1,4 @@
-"""Write and read the JSON and .npz files that nbsal saves; sizes and types are checked before they fill the memory.
+"""Write files, and read the JSON and .npz files of earlier versions; sizes are checked before they fill the memory.
 
 Damage raises ValueError or another error that `reading` turns into an InputError about the path.
 """
@@ -9,11 +9,13 @@ import os
 import re
 import stat
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
@@ -44,49 +46,51 @@ def reading(path: object, kind: str) -> Iterator[None]:
         raise InputError(f"{message:.400}", argument="path", value=path) from error
 
 
-def write_json(path: str | Path, content: dict[str, Any]) -> None:
-    """Save an object as JSON."""
-    write(path, json.dumps(content, ensure_ascii=False).encode())
+def write(path: str | Path, fill: Callable[[BinaryIO], object]) -> None:
+    """Replace a file by what `fill` writes; if that fails half way, as on a full disk, nothing has changed.
 
-
-def write(path: str | Path, content: bytes) -> None:
-    """Replace the content of a file; if that fails half way, as on a full disk, the file keeps the old one.
-
-    A file is written in place, without that promise, if another one could not take its place unnoticed: if it has hard
-    links or another owner, or if its folder cannot be written.
+    Where another file could not take its place unnoticed (if it has hard links or another owner, is a device, or its
+    folder cannot be written), the content is copied into it once it is complete.
     """
     target = Path(os.path.realpath(path))  # of a link, the file that it leads to
-    if not target.is_file():
-        target.write_bytes(content)  # a new file, or a device
-        return
-    with target.open("r+b") as file:  # refuses a file that may not be written, which could be replaced nevertheless
-        status = os.fstat(file.fileno())
     temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
-        if status.st_nlink > 1 or not _make_alike(temporary, status):
-            target.write_bytes(content)
+        if _make_alike(temporary, target):
+            with temporary.open("wb") as file:
+                fill(file)
+            temporary.replace(target)
             return
-        temporary.write_bytes(content)
-        temporary.replace(target)
+        with TemporaryFile() as complete:
+            fill(complete)
+            complete.seek(0)
+            with target.open("wb") as file:
+                copyfileobj(complete, file)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _make_alike(path: Path, status: os.stat_result) -> bool:
-    """Make an empty file with the mode of another; whether it could be made, and has the same owner and group."""
+def _make_alike(temporary: Path, target: Path) -> bool:
+    """Make an empty file that can replace another one; False if it would have other links or another owner."""
+    if not target.exists():
+        temporary.touch(exist_ok=False)
+        return True
+    if not target.is_file():
+        return False
+    with target.open("r+b") as file:  # refuses a file that may not be written, which could be replaced nevertheless
+        status = os.fstat(file.fileno())
     mode = stat.S_IMODE(status.st_mode)
     try:
-        path.touch(mode, exist_ok=False)  # with that mode from the start: the content may be secret
+        temporary.touch(mode, exist_ok=False)  # with that mode from the start: the content may be secret
     except PermissionError:
         return False
-    path.chmod(mode)  # of which the umask may have removed a part
-    made = path.stat()
-    return (made.st_uid, made.st_gid) == (status.st_uid, status.st_gid)
+    temporary.chmod(mode)  # of which the umask may have removed a part
+    made = temporary.stat()
+    return status.st_nlink == 1 and (made.st_uid, made.st_gid) == (status.st_uid, status.st_gid)
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
     """The object that a JSON file holds."""
-    return parse_json(_read(path, LARGEST_JSON).decode("utf-8"))
+    return parse_json(read(path, LARGEST_JSON).decode("utf-8"))
 
 
 def parse_json(text: str) -> dict[str, Any]:
@@ -108,7 +112,7 @@ def check_format(path: object, version: Any, readable: int) -> None:
 
 def read_npz(path: str | Path) -> dict[str, NDArray[Any]]:
     """The arrays of numbers and text in an .npz file, by name."""
-    data = _read(path, LARGEST_ARCHIVE)
+    data = read(path, LARGEST_ARCHIVE)
     with ZipFile(BytesIO(data)) as archive:
         members = archive.infolist()
         _check_members(members, len(data))
@@ -140,15 +144,15 @@ def _read_array(archive: ZipFile, member: ZipInfo) -> NDArray[Any]:
     return np.frombuffer(content, dtype, offset=start).reshape(shape, order="F" if fortran else "C").copy()
 
 
-def _read(path: str | Path, largest: int) -> bytes:
+def read(path: str | Path, largest: int | None = None) -> bytes:
     """The content of a regular file that is not too large; reading a device or a pipe might never end."""
     status = Path(path).stat()
     if not stat.S_ISREG(status.st_mode):
         raise ValueError("it is not a file")
-    if status.st_size > largest:
+    if largest is not None and status.st_size > largest:
         raise ValueError(f"it has {status.st_size:,} bytes")
     with Path(path).open("rb") as file:
-        return file.read(largest)
+        return file.read(-1 if largest is None else largest)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -50,12 +50,16 @@ class Row:
     def from_dict(cls, content: dict[str, Any]) -> "Row":
         """Restore a row from its fields in JSON; ValueError or TypeError if they are invalid."""
         row: Row = from_plain(cls, content)
-        valid = len(row.parts) in (1, 2) and all(len(getattr(row, name)) == len(row.ids) for name in PER_TOKEN)
-        spans = zip(row.segments, row.offsets, strict=True)
-        valid = valid and all(part >= 0 and 0 <= start <= end <= len(row.parts[part]) for part, (start, end) in spans)
-        if not valid or not row.content:
-            raise ValueError("tokens and text do not match")
+        row.check_fields()
         return row
+
+    def check_fields(self) -> None:
+        """Raise ValueError or TypeError if the fields do not fit each other."""
+        valid = len(self.parts) in (1, 2) and all(len(getattr(self, name)) == len(self.ids) for name in PER_TOKEN)
+        spans = zip(self.segments, self.offsets, strict=True)
+        valid = valid and all(part >= 0 and 0 <= start <= end <= len(self.parts[part]) for part, (start, end) in spans)
+        if not valid or not self.content:
+            raise ValueError("tokens and text do not match")
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
