@@ -30,6 +30,8 @@ from nbsal.methods.default import default_for_reply
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.loading.load import as_subject
 from nbsal.model.served.calls import Plan
+from nbsal.model.served.queries import Needs
+from nbsal.model.served.server import Server
 from nbsal.model.subject import Subject
 from nbsal.model.target import AGREEMENT, DIVERGENCE
 from nbsal.support.errors import Cancelled, InputError, ModelError, OverBudget, ServerError
@@ -226,6 +228,8 @@ def read(
         origin |= {"reply": "generated", "generate": recorded, "seed": settings.seed}
     else:
         by_text = isinstance(reply, str)
+        if not by_text:
+            served.check_ids(served.server_of(subject), reply)
         ids, way = tokenize_reply(subject, prompt, reply) if by_text else (reply, "as ids")
         ids, drawn = check_reply_ids(subject, prompt, ids), None
         origin |= {"reply": f"given {'as text, read ' if by_text else ''}{way}"}
@@ -305,26 +309,38 @@ def _runnings(explainers: Mapping[str, Explainer], reading: Reading, settings: R
 
 
 def plan_reply(explainers: Mapping[str, Explainer], asked: Any, reply: Any, settings: ReplySettings) -> Plan:
-    """The calls that explaining a reply needs, all of them known before the reply is."""
+    """The most calls that explaining a reply needs, all of them known before the reply is."""
     subject = next(iter(explainers.values())).subject
     server = served.server_of(subject)
     if server is None:
         message = f"{subject.name} runs here, without calls. Only a model behind an nbsal.Endpoint has a plan of them."
         raise InputError(message, argument="subject", value=subject)
+    return server.plan([needs_of(server, explainers, asked, reply, settings)])
+
+
+def needs_of(
+    server: Server, explainers: Mapping[str, Explainer], asked: Any, reply: Any, settings: ReplySettings
+) -> Needs:
+    """What explaining a reply asks the server."""
+    subject, name = next(iter(explainers.values())).subject, ""
     prompt = read_asked(subject, asked, settings)
-    reply = served.written(server, prompt, settings.generate, settings.seed) if reply is None else reply
-    ids = tokenize_reply(subject, prompt, reply)[0] if isinstance(reply, str) else reply
-    reading = with_reply(subject, prompt, prompt.ids[:1] if ids is None else check_reply_ids(subject, prompt, ids))
+    if reply is None:
+        reply, name = served.written(server, prompt, settings.generate, settings.seed)
+    unwritten = name if reply is None else ""
+    ids = tokenize_reply(subject, prompt, reply)[0] if isinstance(reply, str) else served.check_ids(server, reply)
+    reading = with_reply(subject, prompt, prompt.ids[:1] if unwritten else check_reply_ids(subject, prompt, ids))
     runnings = _runnings(explainers, reading, settings)
     tables = [(running.hiding, running.coalitions(running.method)) for running in runnings.values()]  # type: ignore[arg-type]
-    if settings.check and settings.number != AGREEMENT:
+    agreement = settings.number == AGREEMENT
+    if settings.check and not agreement:
         checked_units = Hiding(subject, reading, reading.units(evidence_level(reading, settings.unit)))
         tables.append((checked_units, subsets(checked_units)))
-    questions = [hiding.query(row) for hiding, table in tables for row in np.unique(table, axis=0)]
-    longest = int(settings.generate["max_new_tokens"]) if reply is None else 0
-    if settings.number == AGREEMENT:
-        return server.plan_writing(questions, None if ids is None else served.agreement_settings(reading), longest)
-    return server.plan([*questions, served.whole(server, reading)], int(reply is None), longest)
+    queries = [hiding.query(row) for hiding, table in tables for row in np.unique(table, axis=0)]
+    if not agreement:
+        queries.append(served.whole(server, reading))
+    longest = int(settings.generate["max_new_tokens"]) if unwritten else 0
+    again = None if unwritten else served.agreement_settings(reading)
+    return Needs(queries, unwritten, longest, agreement, again)
 
 
 def _hides_nothing(method: Method) -> InputError:

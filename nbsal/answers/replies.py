@@ -1,14 +1,16 @@
 """Replies to many prompts, read, written and explained with the same settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from nbsal.answers.answer import Answer
-from nbsal.answers.answering import explain_reading, read
+from nbsal.answers.answering import explain_reading, needs_of, read
 from nbsal.answers.prompt.generate import Generated, generate_batch, writes_each_alone
 from nbsal.answers.prompt.reading import Prompt
 from nbsal.answers.prompt.requests import read_asked
+from nbsal.answers.scoring import served
 from nbsal.answers.settings import OF_ALL_ROWS, ReplySettings
 from nbsal.explain.explainer import Explainer
 from nbsal.model.subject import Subject
@@ -29,6 +31,7 @@ def explain_rows(explainer: Explainer, rows: Any, **arguments: Any) -> list[Answ
     """
     settings = ReplySettings.parse(explainer.subject.tokenizer, arguments, (*OF_ALL_ROWS, "progress", "cancel"))
     rows, answers = list_rows(rows), list[Answer]()
+    check_budget({"": explainer}, dict(enumerate(rows)), settings)
     with Meter(len(rows), settings.progress, settings.cancel) as meter:
         at = 0
         try:
@@ -42,6 +45,19 @@ def explain_rows(explainer: Explainer, rows: Any, **arguments: Any) -> list[Answ
             error.partial = answers
             raise
     return answers
+
+
+def check_budget(explainers: Mapping[str, Explainer], rows: Mapping[int, Any], settings: ReplySettings) -> None:
+    """Refuse to begin with rows, by their numbers, that need more calls than the budget of a server has."""
+    server = served.server_of(next(iter(explainers.values())).subject)
+    if server is None or server.endpoint.budget is None:
+        return
+    needs = []
+    for at, row in rows.items():
+        with suppress(Exception):  # what is wrong with a row, its own explanation says
+            asked, reply, own = _row_settings(row, at, settings)
+            needs.append(needs_of(server, explainers, asked, reply, replace(own, check=False)))
+    server.caller.check(server.plan(needs).calls)
 
 
 def explain_row(

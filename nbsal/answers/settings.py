@@ -1,12 +1,12 @@
 """The arguments of `nbsal.answer`, checked once, and the settings of `model.generate` among them."""
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Self
 
+from nbsal.answers.prompt.rendering import parse_template
 from nbsal.answers.scoring.hops import check_hops
 from nbsal.model.target import NUMBERS
 from nbsal.support.errors import InputError, UnknownName
@@ -107,11 +107,10 @@ def _of_methods(name: str, value: Any) -> str:
 
 def template_variables(tokenizer: Any, template: str | None) -> set[str]:
     """The settings that a chat template reads, such as `enable_thinking`."""
-    from jinja2 import Environment, TemplateSyntaxError, meta
+    from jinja2 import TemplateSyntaxError, meta
 
     with suppress(AttributeError, ValueError, TemplateSyntaxError):  # no tokenizer, no template, one that is damaged
-        text = re.sub(r"{%-?\s*(end)?generation\s*-?%}", "", tokenizer.get_chat_template(template))
-        names = meta.find_undeclared_variables(Environment(extensions=["jinja2.ext.loopcontrols"]).parse(text))
+        names = meta.find_undeclared_variables(parse_template(tokenizer.get_chat_template(template)))
         return {name for name in names - FILLED if not name.endswith("_token")}
     return set()
 

@@ -14,7 +14,7 @@ def add_endpoint(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--endpoint", metavar="URL",
         help="address of an OpenAI-compatible server, such as http://127.0.0.1:8000/v1, that has the model; its key "
-        "is read from NBSAL_API_KEY or OPENAI_API_KEY",
+        "is read from NBSAL_API_KEY, or OPENAI_API_KEY for api.openai.com and this machine",
     )  # fmt: skip
     parser.add_argument("--budget", type=int, metavar="N", help="most requests that may be sent (default 1000)")
     parser.add_argument("--cache", type=Path, metavar="FILE", help="file that keeps what the server said (sqlite)")

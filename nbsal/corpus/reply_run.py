@@ -3,14 +3,15 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from nbsal.answers.prompt.generate import Generated
-from nbsal.answers.replies import explain_row, plain, write_rows
+from nbsal.answers.replies import check_budget, explain_row, plain, write_rows
 from nbsal.answers.scoring.hops import Count
+from nbsal.answers.scoring.served import server_of
 from nbsal.answers.settings import OF_ALL_ROWS, ReplySettings
 from nbsal.corpus.folder.destination import open_destination
 from nbsal.corpus.folder.manifest import Plan, Shard
@@ -19,7 +20,7 @@ from nbsal.corpus.reading.sources import Source, UnreadableRow, open_columns
 from nbsal.corpus.replies import Replies, open_replies
 from nbsal.corpus.reply_table import ASKED, Answers, to_table
 from nbsal.corpus.run import check_explainers, run_shards
-from nbsal.corpus.shards import Task, error_text, write_shard
+from nbsal.corpus.shards import Pending, Task, error_text, write_shard
 from nbsal.evaluation.cache import Explainers
 from nbsal.support.errors import Cancelled, InputError, OverBudget, ServerError
 from nbsal.support.progress import Meter, Progress
@@ -97,6 +98,17 @@ class ReplyTask(Task):
 
     settings: ReplySettings
     columns: Sequence[str]
+
+    def prepared(self, pending: Iterable[Pending]) -> Iterable[Pending]:
+        """The shards that are to be run; a server's budget must allow all of their calls."""
+        if server_of(self.subject) is None:
+            return pending
+        shards = list(pending)  # as many as are paid for
+        rows = {
+            number * self.plan.shard_rows + at: self._row(v) for number, values in shards for at, v in enumerate(values)
+        }
+        check_budget(self.explainers, rows, self.settings)
+        return shards
 
     def run(self, storage: Storage, number: int, values: Sequence[Any], meter: Meter) -> Shard:
         first = number * self.plan.shard_rows

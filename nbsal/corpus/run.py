@@ -15,7 +15,7 @@ from nbsal.corpus.folder.destination import open_destination
 from nbsal.corpus.folder.manifest import VOCABULARY, Manifest, Plan, Shard, source_digest, vocabulary_json
 from nbsal.corpus.folder.storage import Storage
 from nbsal.corpus.reading.sources import Columns, Source, open_source
-from nbsal.corpus.shards import ShardTask, Task
+from nbsal.corpus.shards import Pending, ShardTask, Task
 from nbsal.corpus.stored import Stored
 from nbsal.evaluation.cache import Explainers, named_explainers
 from nbsal.explain.explainer import Explainer
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from distributed import Client
 
 DTYPES = ("float16", "float32")
-Pending = tuple[int, list[Any]]  # the number of a shard that is to be explained, and its rows
 
 
 @checked
@@ -117,7 +116,7 @@ def run_shards(
             storage.write(VOCABULARY, vocabulary_json(task.subject))
         try:
             with Meter(rows.total, progress, cancel) as meter:
-                pending = _pending_shards(rows.rows, storage, manifest, meter)
+                pending = task.prepared(_pending_shards(rows.rows, storage, manifest, meter))
                 run = _run_locally if client is None else partial(cluster.run_shards, client=client)
                 for number, shard in run(task, storage, pending, meter):
                     manifest.shards[number] = shard

@@ -1,7 +1,7 @@
 """Explain consecutive rows of a corpus, in batches of similar lengths, and write them to one file, a shard."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.progress import Meter
 
+Pending = tuple[int, list[Any]]  # the number of a shard that is to be explained, and its rows
+
 
 @dataclass(frozen=True, kw_only=True)
 class Task(ABC):
@@ -32,6 +34,10 @@ class Task(ABC):
     def subject(self) -> Subject:
         """The model that all explainers explain."""
         return next(iter(self.explainers.values())).subject
+
+    def prepared(self, pending: Iterable[Pending]) -> Iterable[Pending]:
+        """The shards that are to be run, if they may be."""
+        return pending
 
     @abstractmethod
     def run(self, storage: Storage, number: int, values: Sequence[Any], meter: Meter) -> Shard:

@@ -150,12 +150,12 @@ class OverBudget(InputError):
 
     def __init__(self, needed: int, left: int, budget: int) -> None:
         message = (
-            f"{needed:,} more calls are needed, and the budget of {budget:,} allows {left:,}. Pass budget="
+            f"{needed:,} more calls are needed, and the budget of {budget:,} allows {max(left, 0):,}. Pass budget="
             f"{budget - left + needed} or more to nbsal.Endpoint (with the same cache=..., no call is sent again), "
             "larger units, or a method with fewer samples."
         )
         super().__init__(message, argument="budget", value=budget)
-        self.needed, self.left = needed, left
+        self.needed, self.left = needed, max(left, 0)
 
 
 class ServerError(NbsalError):

@@ -69,6 +69,14 @@ def test_hops_are_products_of_the_rows(method):
     np.testing.assert_allclose(explained("gae").matrix(hops=2).sum(axis=1), 1)
 
 
+@pytest.mark.parametrize("method", ["gae", "gradxact", "ifr"])
+def test_hops_end_where_nothing_is_left(method):
+    answer = explained(method, check=False)
+    many, enough = answer.through(10**9), answer.through(60)
+    np.testing.assert_allclose(many.rows, enough.rows, atol=1e-8)
+    assert many.followed.hops == 10**9 and len(many.followed.arrived) <= 60
+
+
 def test_an_answer_through_the_reply_shows_it_everywhere(tmp_path):
     answer = explained("gae")
     through = answer.through("all")

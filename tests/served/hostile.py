@@ -18,7 +18,7 @@ FAULTS = (
     *("other words", "huge", "redirect", "not http", "binary", "below", "half"),
 )
 
-RINGS = {}  # what the timer of a request does, by the client's end of the connection
+TIMERS = set()  # of the requests that are on their way
 
 
 def logprob(text, before):
@@ -38,14 +38,17 @@ class Timer:
     """The timer of a client's request, which rings when the server stalls: on a full machine others may be late too."""
 
     def __init__(self, seconds, ring, arguments):
-        self.address = arguments[0].getsockname()
-        RINGS[self.address] = partial(ring, *arguments)
+        self.connection, self.ring = arguments[0], partial(ring, *arguments)
 
     def start(self):
-        pass
+        TIMERS.add(self)
 
     def cancel(self):
-        RINGS.pop(self.address, None)
+        TIMERS.discard(self)
+
+    def is_of(self, address):
+        """Whether the client's end of the connection has that address."""
+        return self.connection.line is not None and self.connection.line.getsockname() == address
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -134,8 +137,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def let_wait(self):
         """Let the client's time pass, unless a clock runs for it."""
-        if ring := RINGS.get(self.connection.getpeername()):
-            ring()
+        for timer in [each for each in list(TIMERS) if each.is_of(self.connection.getpeername())]:
+            timer.ring()
 
     def send(self, content, status, headers=()):
         data = content if isinstance(content, bytes) else json.dumps(content).encode()

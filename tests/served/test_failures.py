@@ -13,7 +13,7 @@ import pytest
 
 import nbsal
 from nbsal.answers.scoring.served import _others
-from nbsal.model.served import calls, http
+from nbsal.model.served import calls, forms, http
 from nbsal.model.served.cache import CallCache
 from nbsal.model.served.forms import Likely
 from nbsal.model.served.server import Score, Server
@@ -26,13 +26,14 @@ from tests.served.hostile import FAULTS, KEY, STALL, logprob
 PROMPT, REPLY = "One lives in Oslo. Two lives in Rouen. Three has keys. Where does One live?", " In Oslo"
 WORDS = (" In", " Oslo")
 CALLS = 7  # the whole, one for each sentence, without all, and one that finds out how to ask
+PLANNED = CALLS + 2  # which others than vLLM need
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(calls, "FIRST", 0.005)
     monkeypatch.setattr(calls, "GRACE", 60.0)  # a full machine may be late; nothing waits longer than it must
-    monkeypatch.setattr(http, "LARGEST", 2**17)
+    monkeypatch.setattr(forms, "ROOM", 2**17)
     monkeypatch.setattr(http, "threading", SimpleNamespace(Timer=hostile.Timer))
 
 
@@ -61,7 +62,7 @@ def values_of(prompt):
 
 
 def test_scores_are_those_that_the_server_gives(server):
-    result = explain(load(server, budget=CALLS))
+    result = explain(load(server, budget=PLANNED))
     assert server.calls == CALLS and result.statistics.logprob == pytest.approx(values_of(PROMPT))
     without = values_of("One lives in Oslo. Two lives in Rouen. Three has keys.")
     drops = np.subtract(values_of(PROMPT), without)
@@ -101,8 +102,8 @@ def test_each_way_to_fail_is_a_sentence_or_is_tried_again(fault):
             subject = load(server, budget=40, parallel=1)
             with pytest.raises((ServerError, ModelError)) as caught:
                 explain(subject)
-            forms = 3 if fault == "500" else 1  # some servers answer 500 to a form that they do not know
-            assert server.calls == before + forms * calls.ATTEMPTS
+            ways = 3 if fault == "500" else 1  # some servers answer 500 to a form that they do not know
+            assert server.calls == before + ways * calls.ATTEMPTS
         else:
             with pytest.raises(ServerError) as caught:
                 explain(subject)
@@ -147,10 +148,9 @@ def check_random_case(seed, tmp_path):
                 assert partial is None or partial == REPLY or partial.text == REPLY
         assert server.calls <= budget and subject.model.server.caller.sent == server.calls
         server.fail()
-        calls_before = server.calls
         resumed = load(server, budget=200, **settings)
         result = explain(resumed, method=method, unit=unit)
-        assert server.calls == calls_before + resumed.model.server.caller.sent
+        assert server.calls == resumed.model.server.caller.sent, "those of all that use the file"
         scored = [count for body, count in server.answered.items() if b"prompt_logprobs" in body]
         assert max(scored) == 1, "nothing that was answered is asked again"
         assert np.isfinite(result.scores).all()
@@ -164,11 +164,12 @@ def test_random_failures(first, tmp_path):
 
 
 def test_a_budget_is_checked_before_anything_is_sent(server):
-    subject = load(server, budget=CALLS - 1)
+    subject = load(server, budget=PLANNED - 1)
     plan = nbsal.Explainer(subject, "occlusion").plan_reply(PROMPT, REPLY)
     with refuses("budget", OverBudget) as caught:
         explain(subject)
-    assert server.calls == 0 and caught.value.needed == plan.calls == CALLS and caught.value.left == CALLS - 1
+    assert server.calls == 0 and caught.value.needed == plan.calls == PLANNED and caught.value.left == PLANNED - 1
+    subject = load(server, budget=CALLS - 1)
     explain(subject, check=False, unit="message")
     with refuses("budget", OverBudget) as caught:
         explain(subject)
@@ -176,10 +177,10 @@ def test_a_budget_is_checked_before_anything_is_sent(server):
 
 
 def test_attempts_that_fail_use_up_the_budget(server):
-    server.fail([], [], ["503", "503", "503"])
+    server.fail([], [], ["503"] * 3, ["503"] * 2)
     with refuses("budget", OverBudget) as caught:
-        explain(load(server, budget=CALLS, parallel=1))
-    assert server.calls == CALLS and caught.value.partial.text == REPLY
+        explain(load(server, budget=PLANNED, parallel=1))
+    assert server.calls == PLANNED and caught.value.partial.text == REPLY
     assert caught.value.needed == 2, "of four subsets, the first took four attempts and the second one"
 
 
@@ -272,12 +273,12 @@ def test_addresses_that_are_none_are_refused_unseen(url):
 def test_a_request_goes_through_the_proxy_of_the_environment(server, monkeypatch):
     monkeypatch.setenv("http_proxy", server.url.replace("//", "//name:word@").removesuffix("/v1"))
     monkeypatch.setenv("no_proxy", "")
-    result = explain(nbsal.load(nbsal.Endpoint("http://model.invalid/v1", "m", KEY)))
+    result = explain(nbsal.load(nbsal.Endpoint("http://model.invalid/v1", "m", KEY, insecure=True)))
     assert result.statistics.logprob == pytest.approx(values_of(PROMPT))
     for wrong in ("http://name:word@proxy:port", "http://no proxy"):
         monkeypatch.setenv("http_proxy", wrong)
         with pytest.raises(ServerError) as caught:
-            explain(nbsal.load(nbsal.Endpoint("http://model.invalid/v1", "m", KEY)))
+            explain(nbsal.load(nbsal.Endpoint("http://model.invalid/v1", "m", KEY, insecure=True)))
         assert "word" not in str(caught.value)
 
 
@@ -332,7 +333,7 @@ def test_a_cache_runs_no_queries_of_others(tmp_path):
     database.close()
     start = time.thread_time()  # the query would run in this thread
     with refuses("cache"):
-        CallCache(path)
+        CallCache(path).get([])
     assert time.thread_time() - start < 0.5
 
 
@@ -349,7 +350,7 @@ def test_a_cache_is_shared(tmp_path):
     [thread.join() for thread in threads]
     assert CallCache(path).get(keys) == {key: [key] for key in keys}
     with refuses("cache"):
-        CallCache(tmp_path / "none" / "calls.sqlite")
+        CallCache(tmp_path / "none" / "calls.sqlite").get([])
     (tmp_path / "text").write_text("no database" * 100)
     with refuses("cache", InputError):
-        CallCache(tmp_path / "text")
+        CallCache(tmp_path / "text").get([])

@@ -10,7 +10,8 @@ import torch
 from nbsal.answers.scoring.served import divergence
 from nbsal.model.served.alignment import Expected, reply_tokens
 from nbsal.model.served.forms import ECHO, TGI, VLLM, VLLM_CHAT, Likely, Question, Token, read_tokens
-from nbsal.model.served.server import Score, _plain
+from nbsal.model.served.function_scores import plain
+from nbsal.model.served.server import Score
 from nbsal.model.target import divergence as divergence_of
 from nbsal.support.errors import ServerError
 from tests.cases import cases
@@ -33,7 +34,7 @@ def test_example_conversations(conversation):
         with pytest.raises(ServerError):
             read_tokens(form, conversation["response"])
         return
-    scores = [_plain(piece) for piece in reply_tokens(*read_tokens(form, conversation["response"]), expected)]
+    scores = [plain(piece) for piece in reply_tokens(*read_tokens(form, conversation["response"]), expected)]
     assert [[logprob, rank] for logprob, rank, _ in scores] == conversation["scores"]
     assert form is TGI or all(top[0][2] == max(entry[2] for entry in top) for *_, top in scores)
 

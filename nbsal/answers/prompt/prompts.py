@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nbsal.answers.prompt import chat
+from nbsal.answers.prompt import chat, rendering
 from nbsal.answers.prompt.reading import Prompt, Reading, part_at
 from nbsal.answers.prompt.sources import Piece, Request, Source, like
 from nbsal.model.subject import Subject
@@ -38,7 +38,7 @@ def skips_template(tokenizer: Any, text: str) -> bool:
     mark = chr(chat.MARKS[0])
     try:
         messages = [{"role": "user", "content": mark}]
-        rendered = str(tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
+        rendered = rendering.render(tokenizer, messages, add_generation_prompt=True)
     except Exception:  # templates raise errors of their own
         return True
     *_, last = rendered.rpartition(mark)[2].strip().splitlines() or [""]
@@ -49,7 +49,7 @@ def renderer(subject: Subject, request: Request, template: str | None, tools: An
     """The chat template, with its settings, as a function of the contents and of the documents that it places."""
     assert request.messages is not None
     messages, count = request.messages, len(request.contents)
-    options: dict[str, Any] = {**settings, "add_generation_prompt": True, "tokenize": False}
+    options: dict[str, Any] = {**settings, "add_generation_prompt": True}
     options |= {name: value for name, value in (("chat_template", template), ("tools", tools)) if value is not None}
 
     def render(texts: Sequence[str]) -> str:
@@ -59,10 +59,15 @@ def renderer(subject: Subject, request: Request, template: str | None, tools: An
         documents = [{"title": title, "text": text} for title, text in zip(titles, texts[count:], strict=True)]
         extra = {"documents": documents} if documents else {}
         try:
-            text = str(subject.tokenizer.apply_chat_template(filled, **options, **extra))
+            text = rendering.render(subject.tokenizer, filled, **options, **extra)
         except Exception as error:  # templates raise errors of their own
-            message = f"The chat template refuses these messages: {error}. Pass template=..., or asked as one text."
+            message = (
+                f"The chat template refuses these messages: {error!s:.200}. Pass template=..., or asked as one text."
+            )
             raise InputError(message, argument="asked", value=messages) from error
+        if not text.strip():
+            message = "The chat template writes nothing. Pass template=..., or asked as one text."
+            raise InputError(message, argument="asked", value=messages)
         if any(not isinstance(content, str) and str(content) in text for content in contents):
             message = "The chat template does not know contents of several parts. Pass each content as one text."
             raise InputError(message, argument="asked", value=messages)

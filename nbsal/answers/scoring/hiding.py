@@ -16,7 +16,8 @@ from nbsal.answers.prompt.sources import cut_spans
 from nbsal.answers.scoring import served
 from nbsal.model.running import architecture, batching, memory, prefixes
 from nbsal.model.running.masking import TEXT, TOKENS, filler_id, run_exclusively
-from nbsal.model.served.server import Query, Score
+from nbsal.model.served.queries import Query
+from nbsal.model.served.server import Score
 from nbsal.model.subject import Subject
 from nbsal.model.target import AGREEMENT, DIVERGENCE, divergence, log_odds, number_of
 from nbsal.model.text.tokens import Span

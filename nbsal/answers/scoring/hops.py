@@ -18,7 +18,7 @@ from nbsal.support.validation import whole_number
 
 ALL: Literal["all"] = "all"
 SUMMED_HOPS = "averaged, hops summed"  # how a method whose hops are sums reads a span, in the provenance
-NEGLIGIBLE = 1e-9  # share in the reply at which "all" hops end
+NEGLIGIBLE = 1e-9  # share in the reply at which "all" hops end, and a number of them that is larger than the reply
 Count = int | Literal["all"]
 
 
@@ -140,7 +140,8 @@ def follow(part_rows: Floats, start: int, reader: Reader, hops: Count) -> Follow
         carried.append(shares[:, start:])
         scores[:, :start] += share * row[:, :start]
         left = np.abs(carried[-1]).sum(1, keepdims=True)
-        if hop == hops or (hops == ALL and left.max(initial=0.0) <= NEGLIGIBLE):
+        enough = NEGLIGIBLE if hops == ALL or hop >= shares.shape[1] - start else 0.0
+        if hop == hops or left.max(initial=0.0) <= enough:
             break
         row, share = reader.read(carried[-1] / np.where(left, left, 1.0)), left
     scores[:, start:] = share * row[:, start:]

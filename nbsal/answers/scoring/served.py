@@ -11,8 +11,9 @@ from nbsal.answers.prompt.reading import words as split_words
 from nbsal.answers.prompt.sources import Request, like
 from nbsal.model.running.masking import TEXT
 from nbsal.model.served.forms import Likely
+from nbsal.model.served.queries import Query
 from nbsal.model.served.served_model import Served
-from nbsal.model.served.server import Query, Score, Server
+from nbsal.model.served.server import Score, Server
 from nbsal.model.subject import Subject
 from nbsal.model.target import AGREEMENT, DIVERGENCE
 from nbsal.model.text.tokenize import token_name
@@ -187,8 +188,16 @@ def whole(server: Server, reading: Reading) -> Query:
     return query_of(server, reading.prompt.origin[0], reading.prompt.ids, reading.reply_ids)
 
 
-def written(server: Server, prompt: Prompt, generate: Mapping[str, Any], seed: int | None) -> str | None:
-    """The reply that the model behind a server has written before, if it has."""
+def check_ids(server: Server | None, ids: Any) -> Any:
+    """The token ids of a reply; refused without the tokenizer that they are of."""
+    if ids is not None and server is not None and server.by_words:
+        message = "reply has token ids, and there is no tokenizer. Pass a text, or tokenizer=... to nbsal.Endpoint."
+        raise InputError(message, argument="reply", value=ids)
+    return ids
+
+
+def written(server: Server, prompt: Prompt, generate: Mapping[str, Any], seed: int | None) -> tuple[str | None, str]:
+    """The reply that the model behind a server has written before, if it has, and what tells it from others."""
     assert prompt.origin is not None, "prompts from files have no model"
     query = query_of(server, prompt.origin[0], prompt.ids, ())
     return server.written(query, completion_settings(generate, seed))

@@ -2,9 +2,10 @@
 
 import random
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
@@ -17,7 +18,7 @@ ATTEMPTS = 4  # at one call
 FIRST = 0.25  # seconds before the second attempt; twice as many before each further one
 LONGEST = 60.0  # seconds that a server may ask to wait
 TICK = 0.1  # seconds between two looks whether the caller has cancelled
-GRACE = 1.0  # seconds that calls on their way have to finish when a run stops
+GRACE = 1.0  # seconds that all calls on their way have to finish when a run stops
 BATCH = 16  # pairs that a function gets at a time
 
 
@@ -37,9 +38,13 @@ class Limits(Protocol):
     @property
     def address(self) -> str: ...
     @property
+    def identity(self) -> list[Any]: ...
+    @property
+    def account(self) -> str: ...
+    @property
     def budget(self) -> int | None: ...
     @property
-    def cache(self) -> str | Path | None: ...
+    def cache(self) -> CallCache: ...
     @property
     def parallel(self) -> int: ...
 
@@ -71,13 +76,17 @@ class Plan:
 class Caller:
     """Sends the calls of an endpoint; what was answered is kept."""
 
-    __slots__ = ("_cache", "_lock", "endpoint", "sent")  # no attributes to look into: a call does not change the model
+    __slots__ = ("_cache", "endpoint")  # no attributes to look into: a call does not change the model
 
     def __init__(self, endpoint: Limits) -> None:
         self.endpoint = endpoint
-        self.sent = 0
-        self._cache = CallCache(endpoint.cache)
-        self._lock = threading.Lock()
+        self._cache = endpoint.cache
+        self._cache.get([])  # refuses a file that cannot be used
+
+    @property
+    def sent(self) -> int:
+        """How many calls of the budget were sent."""
+        return self._cache.sent(self.endpoint.account)
 
     def answered(self, keys: Sequence[str]) -> dict[str, Any]:
         """The results of some calls that were answered before."""
@@ -85,8 +94,8 @@ class Caller:
 
     def check(self, needed: int) -> None:
         """Refuse more calls than the budget allows, before any is sent."""
-        if self.endpoint.budget is not None and needed > self.endpoint.budget - self.sent:
-            raise OverBudget(needed, self.endpoint.budget - self.sent, self.endpoint.budget)
+        if needed and self.endpoint.budget is not None and needed > self.endpoint.budget - (sent := self.sent):
+            raise OverBudget(needed, self.endpoint.budget - sent, self.endpoint.budget)
 
     def results(self, calls: Sequence[Call], meter: Meter) -> list[Any]:
         """The results of some calls, of which only those are sent that were not answered before."""
@@ -102,13 +111,22 @@ class Caller:
         unique = dict(zip(keys, values, strict=True))
 
         def in_batches(missing: Sequence[str]) -> Iterator[tuple[str, Any]]:
-            for first in range(0, len(missing), BATCH):
+            account = self.endpoint.account
+            while missing:
                 meter.check()
-                part = missing[first : first + BATCH]
-                self.sent += len(part)
-                for key, result in zip(part, function([unique[key] for key in part]), strict=True):
-                    self._cache.put(key, result)
-                    yield key, result
+                part = missing[:BATCH]
+                taken = self._cache.take(part, account, self.endpoint.budget)
+                try:
+                    if taken:
+                        for key, result in zip(taken, function([unique[key] for key in taken]), strict=True):
+                            self._cache.put(key, result)
+                finally:
+                    self._cache.release(taken)
+                answered = self._cache.get(part)
+                yield from answered.items()
+                missing = [*missing[BATCH:], *(key for key in part if key not in answered)]
+                if not answered:  # all are on their way, in another thread or process
+                    time.sleep(TICK)
 
         return self._complete(keys, meter, in_batches)
 
@@ -119,26 +137,31 @@ class Caller:
         results = self.answered(keys)
         missing = [key for key in dict.fromkeys(keys) if key not in results]
         meter.step(len(keys) - len(missing))
-        self.check(len(missing))
+        if missing:
+            self.check(len(missing) - len(self._cache.on_their_way(missing)))
         for key, result in send(missing):
             results[key] = result
             meter.step()
         return [results[key] for key in keys]
 
     def _in_threads(self, calls: Sequence[Call], meter: Meter) -> Iterator[tuple[str, Any]]:
-        waiting, lock, stop = iter(calls), threading.Lock(), threading.Event()
+        waiting, stop, account = deque(calls), threading.Event(), self.endpoint.account
         answered: SimpleQueue[tuple[str, Any, Exception | None]] = SimpleQueue()
 
         def work() -> None:
             while not stop.is_set():
-                with lock:
-                    call = next(waiting, None)
-                if call is None:
+                try:
+                    call = waiting.popleft()
+                except IndexError:
                     return
-                result, error = self._send(call, stop)
-                if error is not None:
+                outcome = self._outcome(call, account, stop)
+                if outcome is None:  # the call is on its way, in another thread or process
+                    waiting.append(call)
+                    stop.wait(TICK)
+                    continue
+                if outcome[1] is not None:
                     stop.set()
-                answered.put((call.key, result, error))
+                answered.put((call.key, *outcome))
 
         threads = [threading.Thread(target=work, daemon=True) for _ in calls[: self.endpoint.parallel]]
         try:
@@ -146,46 +169,50 @@ class Caller:
                 thread.start()
             for number in range(len(calls)):
                 key, result, error = _next(answered, meter)
-                if isinstance(error, OverBudget):  # attempts that failed have used it up
+                if isinstance(
+                    error, OverBudget
+                ):  # attempts that failed have used it up, or other threads and processes
                     raise OverBudget(len(calls) - number, 0, self.endpoint.budget or 0)
                 if error is not None:
                     raise error
                 yield key, result
         finally:
             stop.set()
-            for thread in threads:  # what was paid for is kept
+            end = time.monotonic() + GRACE
+            for thread in threads:  # what was paid for is kept, later too if the server is slow
                 if thread.ident is not None:
-                    thread.join(GRACE)
+                    thread.join(max(0.0, end - time.monotonic()))
 
-    def _send(self, call: Call, stop: threading.Event) -> tuple[Any, Exception | None]:
-        """The result of a call, or the error after the last attempt at it."""
+    def _outcome(self, call: Call, account: str, stop: threading.Event) -> tuple[Any, Exception | None] | None:
+        """The result of a call, or its error; None if another thread or process has sent it."""
+        try:
+            if not self._cache.take([call.key], account, self.endpoint.budget):
+                answered = self._cache.get([call.key])
+                return (answered[call.key], None) if answered else None
+            try:
+                return self._send(call, account, stop)
+            finally:
+                self._cache.release([call.key])
+        except Exception as error:  # it belongs to the thread that waits for the result
+            return None, error
+
+    def _send(self, call: Call, account: str, stop: threading.Event) -> tuple[Any, Exception | None]:
+        """The result of a call that was counted, or the error after the last attempt at it."""
         address = self.endpoint.address
         for attempt in range(1, ATTEMPTS + 1):
-            if not self._count():
-                return None, OverBudget(1, 0, self.endpoint.budget or 0)
             try:
                 result = call.send()
                 self._cache.put(call.key, result)
                 return result, None
             except Failure as error:
                 failure = error
-            except Exception as error:  # it belongs to the thread that waits for the result
-                return None, error
             wait = FIRST * 2 ** (attempt - 1) * (1 + random.random()) if failure.wait is None else failure.wait
-            if not failure.again or attempt == ATTEMPTS or stop.is_set() or wait > LONGEST:
+            if not failure.again or attempt == ATTEMPTS or wait > LONGEST or stop.wait(wait):
                 break
-            stop.wait(wait)
+            self._cache.count(account, self.endpoint.budget)
         later = f" It asks to wait {wait:.0f} seconds." if wait > LONGEST else ""
         tried = f" ({attempt} attempts)" if attempt > 1 else ""
         return None, ServerError(f"The server {address} {failure}{tried}.{later}", status=failure.status)
-
-    def _count(self) -> bool:
-        """Count a call that is about to be sent, if the budget allows it."""
-        with self._lock:
-            if self.endpoint.budget is not None and self.sent >= self.endpoint.budget:
-                return False
-            self.sent += 1
-            return True
 
 
 def _next(answered: "SimpleQueue[tuple[str, Any, Exception | None]]", meter: Meter) -> Any:

@@ -5,8 +5,9 @@ from typing import Any
 
 from nbsal.model.served.cache import checksum
 from nbsal.model.served.calls import Caller
+from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter
-from nbsal.support.validation import as_list
+from nbsal.support.validation import as_list, plural
 
 
 class Classifier:
@@ -17,8 +18,13 @@ class Classifier:
 
     def __call__(self, texts: Sequence[Any]) -> list[Any]:
         """The row of each text."""
-        keys = [checksum(["classifier", self.__qualname__, text]) for text in texts]
+        identity = self._caller.endpoint.identity
+        keys = [checksum(["classifier", identity, text]) for text in texts]
         return self._caller.results_of(self._rows, keys, texts, Meter(None))
 
     def _rows(self, texts: list[Any]) -> list[Any]:
-        return as_list(self._function(texts), "model", "must be a function that returns a row for each text")
+        rows = as_list(self._function(texts), "model", "must be a function that returns a row for each text")
+        if len(rows) != len(texts):
+            message = f"The function returned {plural(len(rows), 'row')} for {plural(len(texts), 'text')}."
+            raise InputError(f"{message} It must return one for each.", argument="model", value=rows)
+        return rows

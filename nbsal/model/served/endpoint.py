@@ -1,87 +1,42 @@
-"""Where a served model is, who may ask it, and how often; the key stands in no repr, pickle, error or file."""
+"""Where a served model is, who may ask it, and how often."""
 
-import base64
-import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
 
+from nbsal.model.served.cache import CallCache, checksum
 from nbsal.model.served.calls import Caller
 from nbsal.model.served.classifier import Classifier
+from nbsal.model.served.code_digest import digest_of
+from nbsal.model.served.credentials import Credentials, read_address
 from nbsal.support.errors import InputError
 from nbsal.support.validation import checked, positive_number
 
-VARIABLES = ("NBSAL_API_KEY", "OPENAI_API_KEY")  # of the environment, the first one that is set
-HIDDEN = "[hidden]"
-# Characters of a key that is cut out of errors, and of replies, where a short one may be a word.
-IN_ERRORS, IN_REPLIES = 4, 8
+MOST_PARALLEL = 256  # requests at a time, each in a thread
 
 
-class Credentials:
-    """What a server asks for before it answers; neither its repr nor its pickle says more than that it is there."""
-
-    __slots__ = ("_header", "_secrets")
-
-    def __init__(self, header: str = "", *secrets: str) -> None:
-        self._header = header
-        self._secrets = secrets
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The headers of a request."""
-        return {"Authorization": self._header} if self._header else {}
-
-    def redact(self, text: str, shortest: int = IN_ERRORS) -> str:
-        """A text of the server without the credentials, if they have so many characters."""
-        for secret in self._secrets:
-            text = text.replace(secret, HIDDEN) if len(secret) >= shortest else text
-        return text
-
-    def __repr__(self) -> str:
-        return HIDDEN if self._header else "None"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Credentials, ()
-
-    @classmethod
-    def of(cls, key: Any, address: SplitResult) -> "Credentials":
-        """The key that was passed, the login in the address, or the key in the environment."""
-        login = address.password is not None or bool(address.username)
-        if key is not None and login:
-            raise InputError("Pass key=..., or a login in the address, not both.", argument="key", value=HIDDEN)
-        if key is None and not login:
-            key = next((os.environ[name] for name in VARIABLES if os.environ.get(name)), None)
-        if login:
-            name, password = unquote(address.username or ""), unquote(address.password or "")
-            coded = base64.b64encode(f"{name}:{password}".encode()).decode()
-            return cls(f"Basic {coded}", name, password, address.username or "", address.password or "", coded)
-        if key is None:
-            return cls()
-        key = key.strip() if isinstance(key, str) else ""
-        if not key.isascii() or not key.isprintable() or not key or " " in key:
-            raise InputError("key must be a string of ASCII characters.", argument="key", value=HIDDEN)
-        return cls(f"Bearer {key}", key)
-
-
-@checked
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False)
 class Endpoint:
     """A language model behind an OpenAI-compatible server, for `nbsal.load`; its replies are explained by hiding.
 
     `url` is the address that `/completions` is added to, such as "http://127.0.0.1:8000/v1", and `model` the name that
-    the server knows. `key` is by default that of the environment, NBSAL_API_KEY or OPENAI_API_KEY. No more than
-    `budget` requests are sent, failed ones included. What the server said is kept in the file `cache` (sqlite), and no
-    request is sent twice; without it, in memory. `tokenizer` is the model's (a folder, a hub id or an object): with it,
-    chat templates are rendered here and units may be tokens; without it, the units are words and larger parts.
+    the server knows. `key` is by default NBSAL_API_KEY of the environment, or OPENAI_API_KEY if the server is OpenAI's
+    or this machine. A key is sent to another machine over https only, unless `insecure=True`.
+
+    No more than `budget` requests are sent, failed ones included: by all copies together, and with a `cache` by all
+    processes that use this server and model with it, now or later. What the server said is kept in the file `cache`
+    (sqlite), and no request is sent twice; without it, in memory. `tokenizer` is the model's (a folder, a hub id or an
+    object): with it, chat templates are rendered here and units may be tokens; without it, the units are words and
+    larger parts.
 
     `top` is how many of the likeliest tokens are requested at each place, `timeout` the longest that a request may
     take, in seconds, and `parallel` how many are sent at a time.
 
     In place of an address, a function takes pairs of a prompt and a reply, and returns the log-probabilities of the
-    tokens of each reply: those of `tokenizer`, or words, or pairs of a text and its log-probability.
+    tokens of each reply: those of `tokenizer`, or words, or pairs of a text and its log-probability. In the cache, its
+    results count as those of its code and of what it closes over: an edited function is called anew.
 
     >>> import nbsal
     >>> def replies(pairs):
@@ -94,45 +49,61 @@ class Endpoint:
     """
 
     url: str | Callable[..., Any]
-    model: str = ""
-    key: Any = field(default=None, repr=False)
-    budget: int | None = 1000
-    cache: str | Path | None = None
-    tokenizer: Any = field(default=None, repr=False)
-    top: int = 5
-    timeout: float = 60.0
-    parallel: int = 4
+    model: str
+    key: Credentials
+    budget: int | None
+    cache: CallCache  # the same in all copies
+    tokenizer: Any
+    top: int
+    timeout: float
+    parallel: int
+    insecure: bool
 
-    def __post_init__(self) -> None:
-        for name in ("top", "parallel") + (() if self.budget is None else ("budget",)):
-            object.__setattr__(self, name, positive_number(getattr(self, name), name))
-        if not 0 < self.timeout < 1e6:
-            message = f"timeout must be more than 0 seconds, not {self.timeout!r}."
-            raise InputError(message, argument="timeout", value=self.timeout)
-        if not isinstance(self.url, str):
-            name = self.model or getattr(self.url, "__qualname__", type(self.url).__name__)
-            object.__setattr__(self, "model", name)
-            object.__setattr__(self, "key", Credentials())
-            return
-        if not self.model.strip():
-            message = "model is empty. Pass the name under which the server knows the model."
-            raise InputError(message, argument="model", value=self.model)
-        address, problem = _parse(self.url), ""
-        if address is None or address.scheme not in ("http", "https") or not address.hostname:
-            problem = "must be an address such as http://127.0.0.1:8000/v1"
-        elif address.query or address.fragment:
-            problem = "must be an address without ? and #"
-        if problem or address is None:
-            raise InputError(f"url {problem}.", argument="url", value=HIDDEN)
-        credentials = self.key if isinstance(self.key, Credentials) else Credentials.of(self.key, address)
-        object.__setattr__(self, "key", credentials)
-        host = address.netloc.rpartition("@")[2]
-        object.__setattr__(self, "url", f"{address.scheme}://{host}{address.path.rstrip('/')}")
+    def __init__(
+        self,
+        url: str | Callable[..., Any],
+        model: str = "",
+        key: Any = None,
+        budget: int | None = 1000,
+        cache: str | Path | CallCache | None = None,
+        tokenizer: Any = None,
+        top: int = 5,
+        timeout: float = 60.0,
+        parallel: int = 4,
+        insecure: bool = False,
+    ) -> None:
+        # First of all: then no frame holds a key as text when something else is refused.
+        error: InputError | None = None
+        if isinstance(url, str):
+            url, key, error = read_address(url, key, insecure is True)
+        else:
+            key = Credentials()
+        if error is not None:
+            raise error
+        shared, path = (cache, None) if isinstance(cache, CallCache) else (None, cache)
+        settings = _settings(url, model, budget, path, top, timeout, parallel, insecure)
+        settings |= {"key": key, "tokenizer": tokenizer, "cache": shared or CallCache(settings["cache"])}
+        if not isinstance(url, str):
+            settings |= _of_function(url, model, settings["cache"].path is not None)
+        for name, value in settings.items():
+            object.__setattr__(self, name, value)
 
     @property
     def address(self) -> str:
         """The address without credentials; of a function, its name."""
         return self.url if isinstance(self.url, str) else f"the function {self.model}"
+
+    @property
+    def identity(self) -> list[Any]:
+        """What results belong to: server and model, or the function as it is, with the values it began with."""
+        if isinstance(self.url, str):
+            return [self.url, self.model]
+        return [self.model, vars(self)["values"], digest_of(self.url, mutable=False)[0]]
+
+    @property
+    def account(self) -> str:
+        """What calls are counted under in the cache."""
+        return checksum(self.identity)
 
     def classifier(self) -> Classifier:
         """The function of this endpoint as a classifier for `nbsal.load`, with the budget and the cache.
@@ -147,18 +118,62 @@ class Endpoint:
             raise InputError(message, argument="url", value=self.url)
         return Classifier(Caller(self), self.url, self.model)
 
+    def __repr__(self) -> str:
+        settings = [f"{name}={value!r}" for name, value in self._settings().items() if name != "tokenizer"]
+        return f"Endpoint({', '.join(settings)})"
+
+    def __copy__(self) -> "Endpoint":
+        return self  # nothing in it changes but its cache, which copies share
+
+    def __deepcopy__(self, memo: Any) -> "Endpoint":
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Where it is restored, the key comes from the environment.
-        settings = {name: value for name, value in vars(self).items() if name != "key"}
-        return partial(Endpoint, **settings), ()
+        return partial(Endpoint, **self._settings()), ()
+
+    def _settings(self) -> dict[str, Any]:
+        """All but the key, of what is there yet."""
+        return {
+            field.name: vars(self)[field.name] for field in fields(self) if field.name in vars(self).keys() - {"key"}
+        }
 
 
-def _parse(url: str) -> SplitResult | None:
-    """The parts of an address; None if it has none, such as a port that is no number, or a character to be quoted."""
-    url = url.strip()
-    try:
-        address = urlsplit(url)
-        plain = url.isprintable() and " " not in url and address.path.isascii()
-        return address if plain and (address.port is None or address.port) else None
-    except ValueError:
-        return None
+@checked
+def _settings(
+    url: str | Callable[..., Any],
+    model: str,
+    budget: int | None,
+    cache: str | Path | None,
+    top: int,
+    timeout: float,
+    parallel: int,
+    insecure: bool,
+) -> dict[str, Any]:
+    """The settings of an endpoint, checked."""
+    if budget is not None:
+        budget = positive_number(budget, "budget")
+    if not 0 < timeout < 1e6:
+        message = f"timeout must be more than 0 seconds, not {timeout!r}."
+        raise InputError(message, argument="timeout", value=timeout)
+    if positive_number(parallel, "parallel") > MOST_PARALLEL:
+        message = f"parallel={parallel} is more than {MOST_PARALLEL} requests at a time. Pass a smaller number."
+        raise InputError(message, argument="parallel", value=parallel)
+    if isinstance(url, str) and not model.strip():
+        message = "model is empty. Pass the name under which the server knows the model."
+        raise InputError(message, argument="model", value=model)
+    top = positive_number(top, "top")
+    return {name: value for name, value in locals().items() if name != "message"}
+
+
+def _of_function(function: Callable[..., Any], model: str, stored: bool) -> dict[str, Any]:
+    """The name of a function's endpoint, and the digest of what it holds; a file needs one that says all."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+    values, unknown = digest_of(function)
+    if stored and unknown and model in ("", name):
+        message = (
+            f"cache=... keeps results of a function by its code and values, and {unknown} has no digest. Pass "
+            "model='a name and version', another one whenever that changes; or leave out cache."
+        )
+        raise InputError(message, argument="model", value=model)
+    return {"model": model or name, "values": values}

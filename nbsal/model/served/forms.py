@@ -16,6 +16,8 @@ LEAST = -9999.0  # a log-probability of nothing, as JSON can hold it; vLLM write
 ROUNDING = 1e-3  # by which a log-probability may be above 0
 BROKEN = (LookupError, TypeError, ValueError, AttributeError, OverflowError)  # what reading an unexpected reply raises
 LARGEST = 2**31  # more than any rank or id of a token
+ROOM = 2**21  # bytes of a reply beside its tokens, such as those of a template
+ENTRY = 128  # bytes of a token in a reply, with its numbers, at most
 COMPLETIONS, CHAT, GENERATE = "/completions", "/chat/completions", "/generate"
 
 
@@ -54,6 +56,13 @@ class Question:
         """The messages, with the reply as the assistant's."""
         assert not isinstance(self.prompt, str)
         return [*self.prompt, {"role": "assistant", "content": self.reply}]
+
+
+def largest_reply(question: Question, top: int) -> int:
+    """The most bytes of a reply about a question: tokens have two bytes or more, and `top` rivals."""
+    parts = [*(question.prompt if isinstance(question.prompt, tuple) else (question.prompt,)), question.reply]
+    tokens = sum(1 if isinstance(part, int) else len(str(part).encode()) // 2 for part in parts)
+    return ROOM + ENTRY * (top + 2) * tokens
 
 
 @dataclass(frozen=True)

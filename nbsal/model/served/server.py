@@ -1,7 +1,8 @@
 """A served model as the rooms above see it: log-probabilities of replies, and replies, to prompts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from nbsal.model.served.forms import (
     COMPLETIONS,
     GENERATE,
     LARGEST,
+    ROOM,
     ROUNDING,
     TGI,
     Form,
@@ -22,10 +24,13 @@ from nbsal.model.served.forms import (
     Question,
     Token,
     forms,
+    largest_reply,
     logprob_of,
     read_tokens,
 )
+from nbsal.model.served.function_scores import FUNCTION, FunctionScores, plain
 from nbsal.model.served.http import post
+from nbsal.model.served.queries import Needs, Query, decode, pieces_of
 from nbsal.model.served.word_tokenizer import WordTokenizer
 from nbsal.support.errors import InputError, ModelError, ServerError
 from nbsal.support.progress import Meter
@@ -33,7 +38,6 @@ from nbsal.support.progress import Meter
 UNSUPPORTED = (400, 404, 405, 415, 422, 501)  # what servers say of a way of asking that they do not know
 SIZE = 4  # characters of a token, about
 LONGEST_TOKEN = 256  # characters; that of most tokenizers is a row of 128 spaces
-FUNCTION = "a function"
 HINT = (
     'Pass number="agreement" to score by whether words of the reply stay the same when the model writes it again '
     "without a source, which needs no log-probabilities"
@@ -50,15 +54,6 @@ class Score(NamedTuple):
     logprob: float
     rank: int
     top: tuple[Likely, ...]
-
-
-@dataclass(frozen=True)
-class Query:
-    """A prompt with a reply, as ids of the subject's tokenizer; with `messages`, those stand for the prompt."""
-
-    ids: tuple[int, ...]
-    reply_ids: tuple[int, ...]
-    messages: tuple[Mapping[str, Any], ...] | None = None
 
 
 class Server:
@@ -83,6 +78,10 @@ class Server:
         return isinstance(self.tokenizer, WordTokenizer)
 
     @property
+    def _function(self) -> FunctionScores:
+        return FunctionScores(self.endpoint, self.tokenizer)
+
+    @property
     def is_function(self) -> bool:
         """Whether a function is in the place of the server."""
         return callable(self.endpoint.url)
@@ -105,37 +104,49 @@ class Server:
         if not queries:
             return []
         if self.is_function:
-            keys = [self._function_key(each) for each in queries]
-            results = self.caller.results_of(self._call_function, keys, queries, meter)
+            function = self._function
+            results = self.caller.results_of(function.scores, function.keys(queries), queries, meter)
         else:
             form = self.form(queries[0], meter)
             results = self.caller.results([self._call(form, each) for each in queries], meter)
         scores = [_scores_in(row, each) for row, each in zip(results, queries, strict=True)]
         if None in scores:
-            raise damaged(self.endpoint.cache)
+            raise damaged(self.endpoint.cache.path)
         return [each for each in scores if each is not None]
 
-    def plan(self, queries: Sequence[Query], writes: int = 0, longest: int = 0) -> Plan:
-        """What scoring would send, and `writes` replies; one that is still to be written has up to `longest` tokens."""
-        unique = {self._size_key(each): each for each in queries}
-        form, detecting = None, 0
-        if self.is_function:
-            keys = [self._function_key(each) for each in unique.values()]
-        elif form := self._detected_form(self._reads(queries[0])):
-            keys = [self._call(form, each).key for each in unique.values()]
-        else:
-            keys, detecting = list(unique), 1
-        sizes = [self._size(each) for each in unique.values()]
-        mean, missing = sum(sizes) / len(sizes), len(unique) - len(self.caller.answered(keys))
-        return Plan(missing + writes + detecting, round((missing + writes + detecting) * (mean + longest)))
+    def plan(self, needs: Sequence[Needs]) -> Plan:
+        """The most that would be sent for some replies, unless requests fail; what several need is sent once."""
+        sizes: dict[str, int] = {}  # of each call, in tokens
+        for need in needs:
+            keys = self._keys(need)
+            sizes |= {key: self._size(each) + need.longest for key, each in zip(keys, need.queries, strict=True)}
+            if need.unwritten:
+                sizes[need.unwritten] = self._size(need.queries[0]) + need.longest
+        answered = self.caller.answered(list(sizes))
+        missing = [size for key, size in sizes.items() if key not in answered]
+        detecting = (
+            0 if self.is_function else max((self._detecting(need) for need in needs if not need.agreement), default=0)
+        )
+        tokens = sum(missing) + detecting * max(sizes.values(), default=0)
+        return Plan(len(missing) + detecting, tokens)
 
-    def plan_writing(self, queries: Sequence[Query], settings: Mapping[str, Any] | None, longest: int) -> Plan:
-        """What writing the reply to each prompt again would send; without settings, it is still to be written once."""
-        prompts = list({self._size_key(each): replace(each, reply_ids=()) for each in queries}.values())
-        keys = [] if settings is None else [self._writing(prompt, settings).key for prompt in prompts]
-        count = len(prompts) + 1 if settings is None else len(prompts) - len(self.caller.answered(keys))
-        size = sum(map(self._size, queries)) / len(queries) + longest
-        return Plan(count, round(count * size))
+    def _detecting(self, need: Needs) -> int:
+        """How many forms may have to be tried."""
+        reads = self._reads(need.queries[0])
+        return 0 if self._detected_form(reads) else len(forms(reads))
+
+    def _keys(self, need: Needs) -> list[str]:
+        """What tells the calls for a reply from others; of a reply that is known, their keys in the cache."""
+        queries, form = need.queries, None
+        if need.agreement:
+            queries = [replace(each, reply_ids=()) for each in queries]
+            if need.again is not None:
+                return [self._writing(each, need.again).key for each in queries]
+        elif not need.unwritten and self.is_function:
+            return self._function.keys(queries)
+        elif not need.unwritten and (form := self._detected_form(self._reads(queries[0]))):
+            return [self._call(form, each).key for each in queries]
+        return [checksum([each.ids, each.reply_ids, each.messages, need.unwritten]) for each in queries]
 
     def write(self, prompts: Sequence[Query], settings: Mapping[str, Any], meter: Meter) -> list[str]:
         """The reply of the model to each prompt; `settings` are those of completions."""
@@ -144,16 +155,16 @@ class Server:
             raise InputError(message, argument="reply", value=None)
         texts = self.caller.results([self._writing(p, settings) for p in prompts], meter)
         if not all(isinstance(text, str) for text in texts):
-            raise damaged(self.endpoint.cache)
+            raise damaged(self.endpoint.cache.path)
         return texts
 
-    def written(self, prompt: Query, settings: Mapping[str, Any]) -> str | None:
-        """The reply to a prompt that was written before."""
+    def written(self, prompt: Query, settings: Mapping[str, Any]) -> tuple[str | None, str]:
+        """The reply to a prompt that was written before, and what tells it from others."""
         if self.is_function:
-            return None
+            return None, "reply"
         self._detected_form(self._reads(prompt))
-        call = self._writing(prompt, settings)
-        return self.caller.answered([call.key]).get(call.key)
+        key = self._writing(prompt, settings).key
+        return self.caller.answered([key]).get(key), key
 
     def form(self, example: Query, meter: Meter) -> Form:
         """How the server is asked for log-probabilities, detected once by asking about a prompt."""
@@ -224,15 +235,17 @@ class Server:
     def _ask(self, form: Form, query: Query) -> tuple[list[Token], int, Expected]:
         """The server's tokens of prompt and reply, how many may follow, and what they must be."""
         question, expected = self._question(form, query)
-        reply = post(self.endpoint, self._path(form.path), self._body(form, question))
-        return *read_tokens(form, reply), expected
+        body = self._body(form, question)
+        most = largest_reply(question, self.endpoint.top)
+        tokens, generated = post(self.endpoint, self._path(form.path), body, most, partial(read_tokens, form))
+        return tokens, generated, expected
 
     def _call(self, form: Form, query: Query) -> Call:
         question, expected = self._question(form, query)
 
         def send() -> list[Any]:
             tokens, generated, _ = self._ask(form, query)
-            return [_plain(piece) for piece in reply_tokens(tokens, generated, expected)]
+            return [plain(piece) for piece in reply_tokens(tokens, generated, expected)]
 
         body = self._body(form, question)
         return Call(checksum([self.endpoint.address, form.path, body, expected.pieces]), send)
@@ -249,7 +262,7 @@ class Server:
 
     def _question(self, form: Form, query: Query) -> tuple[Question, Expected]:
         """What is sent, and what must come back."""
-        pieces = tuple(self._pieces(query.reply_ids))
+        pieces = tuple(pieces_of(self.tokenizer, query.reply_ids))
         if query.messages is not None:
             return Question(query.messages, self._decode(query.reply_ids)), Expected(pieces, None)
         ids = query.ids + query.reply_ids
@@ -262,12 +275,8 @@ class Server:
             return Question(prompt, reply), Expected(pieces, prompt)
         return Question(self._text_of(ids)), Expected(pieces, self._decode(query.ids), ids, special)
 
-    def _pieces(self, ids: Sequence[int]) -> list[str]:
-        return [self._decode([index]) for index in ids]
-
     def _decode(self, ids: Sequence[int]) -> str:
-        settings = {"skip_special_tokens": False, "clean_up_tokenization_spaces": False}
-        return str(self.tokenizer.decode(list(ids), **settings))
+        return decode(self.tokenizer, ids)
 
     def _text_of(self, ids: tuple[int, ...]) -> str:
         """A text that the server's tokenizer, which may write a first token, reads as these ids."""
@@ -297,14 +306,7 @@ class Server:
         return Call(checksum([self.endpoint.address, path, body]), lambda: self._read_text(path, body, most))
 
     def _read_text(self, path: str, body: Any, most: int) -> str:
-        reply = post(self.endpoint, self._path(path), body)
-        try:
-            if path == GENERATE:
-                text = (reply[0] if isinstance(reply, list) else reply)["generated_text"]
-            else:
-                text = reply["choices"][0]["text"] if path == COMPLETIONS else reply["choices"][0]["message"]["content"]
-        except BROKEN:
-            text = None
+        text = post(self.endpoint, self._path(path), body, ROOM + most, partial(_written_text, path))
         if not isinstance(text, str):
             raise ServerError(f"The server {self.endpoint.address} returned no text.")
         if len(text) > most:
@@ -319,56 +321,20 @@ class Server:
         texts = [str(m["content"]) for m in query.messages] if query.messages else [self._decode(query.ids)]
         return -(-sum(map(len, [*texts, self._decode(query.reply_ids)])) // SIZE)
 
-    def _size_key(self, query: Query) -> str:
-        return checksum([query.ids, query.reply_ids, query.messages])
 
-    def _function_key(self, query: Query) -> str:
-        return checksum([FUNCTION, self.endpoint.model, self._prompt_of(query), self._pieces(query.reply_ids)])
-
-    def _prompt_of(self, query: Query) -> Any:
-        """A prompt as a function gets it: a text, or messages where there is no tokenizer to render them."""
-        return self._decode(query.ids) if query.messages is None else [dict(message) for message in query.messages]
-
-    def _call_function(self, queries: Sequence[Query]) -> list[Any]:
-        """What the function returns for some prompts and replies."""
-        assert callable(self.endpoint.url), "servers are sent requests"
-        pairs = [(self._prompt_of(each), self._decode(each.reply_ids)) for each in queries]
-        returned = self.endpoint.url(pairs)
-        results = []
-        try:
-            for each, row in zip(queries, _as_list(returned), strict=True):
-                results.append(self._function_scores(each, _as_list(row)))
-        except BROKEN as error:
-            message = (
-                f"The function must return, for {len(pairs)} pairs of a prompt and a reply, the log-probabilities of "
-                f"the tokens of each reply; it returned {returned!r:.80}."
-            )
-            raise InputError(message, argument="url", value=returned) from error
-        return results
-
-    def _function_scores(self, query: Query, row: Sequence[Any]) -> list[Any]:
-        pieces = tuple(self._pieces(query.reply_ids))
-        if row and not isinstance(row[0], tuple | list):
-            if len(row) != len(pieces):
-                raise ValueError("other tokens")
-            return [[logprob_of(float(value)), 0, []] for value in row]
-        tokens = [Token(str(text), None, logprob_of(float(value))) for text, value in row]
-        return [_plain(piece) for piece in reply_tokens(tokens, 0, Expected(pieces, None))]
-
-
-def _as_list(values: Any) -> list[Any]:
-    return list(values.tolist() if hasattr(values, "tolist") else values)
-
-
-def _plain(tokens: Sequence[Token]) -> list[Any]:
-    """A token of the reply, or the tokens of a word, as JSON."""
-    ranks = [_rank(token) for token in tokens]
-    top = [list(likely) for likely in tokens[0].top] if tokens else []
-    return [sum(token.logprob or 0.0 for token in tokens), max(ranks, default=0) if all(ranks) else 0, top]
+def _written_text(path: str, reply: Any) -> Any:
+    """The text that a server wrote; None where there is none."""
+    try:
+        if path == GENERATE:
+            return (reply[0] if isinstance(reply, list) else reply)["generated_text"]
+        choice = reply["choices"][0]
+        return choice["text"] if path == COMPLETIONS else choice["message"]["content"]
+    except BROKEN:
+        return None
 
 
 def _scores_in(row: Any, query: Query) -> list[Score] | None:
-    """The scores of a reply as `_plain` wrote them; None if a cache holds something else."""
+    """The scores of a reply as `plain` wrote them; None if a cache holds something else."""
     try:
         scores = [
             Score(
@@ -380,13 +346,6 @@ def _scores_in(row: Any, query: Query) -> list[Score] | None:
         return scores if fits else None
     except (*BROKEN, ServerError):
         return None
-
-
-def _rank(token: Token) -> int:
-    """The rank of a token, from those before it where the server does not say; 0 if it gives none."""
-    if token.rank is not None or not token.top or token.logprob is None:
-        return token.rank or 0
-    return 1 + sum(likely.logprob > token.logprob + ROUNDING * 1e-3 for likely in token.top)
 
 
 def _tgi_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
