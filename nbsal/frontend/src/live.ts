@@ -1,14 +1,22 @@
-// A view in a live page: a model that answers from a worker, or from the page itself where it may start none.
+// A view in a live page: a model that answers from a worker, or from the page itself where it may start none. The worker
+// runs this script too.
 
 import kernel from "../kernel/kernel.wasm";
 import { h } from "./dom";
 import { answerer } from "./live/answerer";
 import type { Answer, Question } from "./live/messages";
 import { type Explain, type LivePage, liveModel } from "./live/model";
-import source from "./live/worker?script";
 import { offlineModel, show as showOffline, type View } from "./offline";
 
 type State = Record<string, unknown>;
+
+const inPage = "document" in globalThis;
+const source = inPage ? document.currentScript?.textContent : null;
+if (!inPage) {
+  const page = globalThis as unknown as Worker; // which is what a worker sends its answers to
+  const answer = answerer((message) => page.postMessage(message));
+  page.onmessage = ({ data }: MessageEvent<Question>) => answer(data);
+}
 
 /** Show a view that answers; where the page cannot run the model, its saved explanation and the reason. */
 export async function show(view: View | string, state: State, el: HTMLElement, page: LivePage) {
@@ -45,7 +53,7 @@ function asker({ folder }: LivePage): Explain {
   let count = 0;
   const start = () => {
     try {
-      const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+      const url = URL.createObjectURL(new Blob([source ?? ""], { type: "text/javascript" }));
       const worker = new Worker(url);
       worker.onmessage = ({ data }: MessageEvent<Answer>) => receive(data);
       worker.onerror = answerHere;

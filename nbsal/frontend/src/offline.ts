@@ -9,7 +9,13 @@ type OfflineModel = Model<State> & {
   /** The number of listeners: zero once every view is closed. */
   listeners(): number;
 };
-export type View = { render(host: { model: Model<State>; el: HTMLElement }): () => void };
+interface Host {
+  model: Model<State>;
+  el: HTMLElement;
+  /** Aborted when the view is closed. */
+  signal: AbortSignal;
+}
+export type View = { render(host: Host): (() => void) | undefined };
 
 export function offlineModel(state: State): OfflineModel {
   const listeners = new Map<string, Set<Listener>>();
@@ -63,8 +69,16 @@ export async function show<M extends Model<State>>(
   const model = modelOf(restoreBytes(state) as State);
   const replaced = [...el.childNodes];
   el.replaceChildren(); // in one step with the drawing: nothing is painted between them
+  const controller = new AbortController();
   try {
-    return { model, close: view.render({ model, el }) };
+    const close = view.render({ model, el, signal: controller.signal });
+    return {
+      model,
+      close() {
+        controller.abort();
+        close?.();
+      },
+    };
   } catch (error) {
     el.replaceChildren(...replaced);
     throw error;

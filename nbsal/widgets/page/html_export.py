@@ -21,7 +21,8 @@ _STYLE = (
     "@keyframes nbsal-wait{from,to{visibility:hidden}}"
 )
 _NEEDS_SCRIPTS = "The controls of this page need its scripts, which have not run."
-_EXPORT = re.compile(r"export\{(?:[^{}]*,)?([\w$]+) as default(?:,[^{}]*)?\};?\s*\Z")  # as the modules of built views end
+# How the modules of built views end.
+_EXPORT = re.compile(r"export\{(?:[^{}]*,)?([\w$]+) as default(?:,[^{}]*)?\};?\s*\Z")
 _INTERNAL = {"_esm", "_css", "layout", "tabbable", "tooltip"}  # synced traits that a page does not need
 
 
@@ -46,7 +47,7 @@ def asset(name: str) -> str:
 
 def interactive(view: Any, title: str, in_cell: bool = False) -> str:
     """An HTML page that opens from disk: the script, style and state of a view, and a replacement for Python."""
-    return _page(view, title, "offline.js", state(view, in_cell))
+    return _page(view, title, "offline.js", state(view, in_cell), in_cell=in_cell)
 
 
 def live(view: Any, title: str, page: dict[str, Any]) -> str:
@@ -54,20 +55,22 @@ def live(view: Any, title: str, page: dict[str, Any]) -> str:
     return _page(view, title, "live.js", live_page.live_state(state(view), page), page, style=live_page.STYLE)
 
 
-def _page(view: Any, title: str, script: str, state: dict[str, Any], *more: Any, style: str = "") -> str:
+def _page(
+    view: Any, title: str, script: str, state: dict[str, Any], *more: Any, style: str = "", in_cell: bool = False
+) -> str:
     """An HTML page with a view and the script that shows it; `more` are further arguments of the script."""
-    shown = ", ".join([literal(state), "document.getElementById('nbsal')", *map(literal, more)])
+    arguments = ", ".join([literal(state), "document.getElementById('nbsal')", *map(literal, more)])
     headings = f"<div style='{_UNSEEN}'><h1>{type(view).__name__}</h1><h2>{escape(title)}</h2></div>"
-    style = str(view._css).replace("</", "<\\/") + _STYLE + style  # no text in it can end the element
-    static = html.snapshot_html(f"{view.render_html()}{html.line_html(_NEEDS_SCRIPTS)}", in_cell=False)
+    style = str(getattr(view, "_css", "")).replace("</", "<\\/") + _STYLE + style  # no text in it can end the element
+    static = html.snapshot_html(f"{view.render_html()}{html.line_html(_NEEDS_SCRIPTS)}", in_cell)
     return html.page_html(
         title,
         f"<style>{style}</style><main>{headings}<div id='nbsal'>{static}</div></main>"
-        f"<script>{asset(script)}</script><script type='module'>{_shown(str(view._esm), shown)}</script>",
+        f"<script>{asset(script)}</script><script type='module'>{shown(str(view._esm), arguments)}</script>",
     )
 
 
-def _shown(module: str, arguments: str) -> str:
+def shown(module: str, arguments: str) -> str:
     """A script that shows the view of a module: a built one is part of it, since policies may forbid to import text."""
     built = _EXPORT.search(module)
     if built is None or "</script" in module or "<!--" in module:
