@@ -14,8 +14,8 @@ from nbsal.widgets.page import live_page
 STATIC = Path(__file__).parents[1] / "static"
 _UNSEEN = "position:absolute;clip-path:inset(50%);margin:0"  # but read aloud
 FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # of cells that spreadsheets run; the last are full-width
-# The static HTML stays until the view has been drawn, which replaces it. Where scripts run, it appears only if that takes
-# long, so that it does not flicker.
+# The static HTML stays until the view has been drawn, which replaces it. Where scripts run, it appears only if that
+# takes long, so that it does not flicker.
 _STYLE = (
     "@media (scripting:enabled){#nbsal>.nbsal-snapshot{animation:nbsal-wait 1s}}"
     "@keyframes nbsal-wait{from,to{visibility:hidden}}"
