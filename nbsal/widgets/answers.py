@@ -105,6 +105,9 @@ class Answers(Shading, MethodTraits, View):
         if finished != (asked is None):
             message = "Pass an Answer alone, or an Explainer or a Subject with what is asked."
             raise InputError(message, argument="asked", value=asked)
+        if source is NO_SOURCE:
+            message = "source is missing: pass an Explainer or a Subject, which reads what is asked."
+            raise InputError(message, argument="source", value=None)
         if not isinstance(documents, Iterable):
             message = f"documents must be a list of texts, not {documents!r:.60}."
             raise InputError(message, argument="documents", value=documents)

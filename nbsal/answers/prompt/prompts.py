@@ -63,6 +63,9 @@ def renderer(subject: Subject, request: Request, template: str | None, tools: An
         except Exception as error:  # templates raise errors of their own
             message = f"The chat template refuses these messages: {error}. Pass template=..., or asked as one text."
             raise InputError(message, argument="asked", value=messages) from error
+        if not text.strip():
+            message = "The chat template renders nothing for these messages. Pass template=..., or asked as one text."
+            raise InputError(message, argument="asked", value=messages)
         if any(not isinstance(content, str) and str(content) in text for content in contents):
             message = "The chat template does not know contents of several parts. Pass each content as one text."
             raise InputError(message, argument="asked", value=messages)
