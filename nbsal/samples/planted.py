@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from nbsal.samples.base import class_settings
-from nbsal.support.errors import UnknownName
+from nbsal.support.errors import UnknownName, WeightsError
 from nbsal.support.lazy import torch
 from nbsal.support.validation import checked
 
@@ -215,11 +215,15 @@ def blank() -> Any:
     return BertForSequenceClassification(config)
 
 
+@checked
 def build(weights: Mapping[str, Any]) -> Any:
     """The model with its weights."""
     with torch.random.fork_rng(devices=[]):  # weights that are replaced must not advance the caller's generator
         model = blank()
-    model.load_state_dict(dict(weights))
+    try:
+        model.load_state_dict(dict(weights))
+    except RuntimeError as error:
+        raise WeightsError(f"These are not the weights of a planted model: {error!s:.300}") from error
     return model
 
 

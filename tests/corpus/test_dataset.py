@@ -2,6 +2,7 @@
 
 import copy
 import socket
+from collections.abc import Sequence
 
 import duckdb
 import pandas
@@ -124,4 +125,4 @@ def test_a_number_that_no_row_has_is_named_and_ends_a_loop(explained, texts):
         with refuses("index", NoSuchRow) as caught:
             explained[number]
         assert isinstance(caught.value, IndexError)
-    assert explained.index(explained[3]) == 3
+    assert len([*Sequence.__iter__(explained)]) == len(explained)

@@ -155,9 +155,12 @@ def test_samples_of_unknown_names_are_refused(function):
         (samples.planted.audit_texts, "seed"),
         (samples.planted.decisive, "name"),
         (samples.planted.shortcut_of, "name"),
+        (samples.planted.build, "weights"),
         (samples.delta, "name"),
     ],
 )
 def test_arguments_of_planted_models_are_checked(function, argument):
     with refuses(argument):
         function(1.5)
+    with pytest.raises(WeightsError):
+        samples.planted.build({"x": torch.ones(2)})
