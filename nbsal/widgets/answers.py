@@ -99,6 +99,7 @@ class Answers(Shading, MethodTraits, View):
         **settings: Any,
     ) -> None:
         traits = set(self.class_trait_names(sync=True))
+        documents = documents.tolist() if hasattr(documents, "tolist") else documents
         arguments = {"documents": documents, "template": template, "tools": tools, "seed": seed, "unit": unit}
         arguments |= {"number": number} | {name: value for name, value in settings.items() if name not in traits}
         finished = isinstance(source, Answer)
