@@ -2,7 +2,16 @@
 
 import pickle
 
-from nbsal.support.errors import Cancelled, InputError, MissingExtra, MissingFile, NbsalError, OutOfMemory, UnknownName
+from nbsal.support.errors import (
+    Cancelled,
+    InputError,
+    MissingExtra,
+    MissingFile,
+    NbsalError,
+    OutOfMemory,
+    UnknownName,
+    listed,
+)
 from nbsal.support.validation import file_errors, loading
 from tests.cases import cases
 from tests.raising import refuses
@@ -68,3 +77,15 @@ def test_errors_of_files_name_what_is_missing(tmp_path):
     with refuses("path") as caught, loading("file.json", "saved head mask"):
         {}["nbsal"]
     assert "'nbsal'" in str(caught.value) and "KeyError" not in str(caught.value)
+
+
+def test_the_errors_can_be_imported_under_their_public_name():
+    import nbsal.errors
+
+    assert nbsal.errors.InputError is InputError and nbsal.errors.NbsalError is NbsalError
+
+
+def test_a_list_of_thousands_is_cut_short():
+    names = [f"label {number}" for number in range(30_000)]
+    assert len(listed(names)) < 200 and "29,988" in listed(names) and listed(names[:3]) == "label 0, label 1, label 2"
+    assert len(str(UnknownName("layer", -1, range(30_000)))) < 200

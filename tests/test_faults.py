@@ -19,6 +19,7 @@ from nbsal.testing.state import snapshot
 from tests import axioms, zoo
 from tests.axioms import TEXTS
 from tests.corpus.kills import files
+from tests.raising import refuses_part
 
 MASK = HeadMask.from_array(np.eye(3, 4))
 PARSES = [Parse.from_lists(text.rstrip(".?").split(), [-1, 0], ["root", "obj"]) for text in ("A bore.", "Who wrote?")]
@@ -194,3 +195,35 @@ def test_threads_that_share_a_model_do_not_interfere(load):
     for truth, rounds in zip(truths, results, strict=True):
         assert all(axioms.relative(scores, truth) < 1e-9 for scores in rounds)
     assert snapshot(subject) == before
+
+
+@pytest.fixture(scope="module")
+def broken(load):
+    """An explainer of a model that returns NaN for texts with one token, and texts of which one has it."""
+    subject = load("bert")
+    texts = ["the old dog", "the cat", "a good film", "the film"]
+    rows = subject.encode(texts)
+    odd = next(number for number in rows[2].ids if not any(number in rows[at].ids for at in (0, 1, 3)))
+    with torch.no_grad():
+        subject.model.get_input_embeddings().weight[odd] = torch.inf
+    return nbsal.Explainer(subject, "gradxact", layer=1), texts
+
+
+def test_the_text_whose_output_is_nan_is_named(broken):
+    explain, texts = broken
+    calls = {
+        "map": lambda: explain.map(texts, progress=False),
+        "compare": lambda: nbsal.compare(explain.subject, ["gradxact"], texts, progress=False),
+        "audit": lambda: nbsal.audit(explain, texts, least=1, progress=False),
+        "games": lambda: nbsal.evaluation.games(explain, texts, random=0, progress=False),
+    }
+    for name, call in calls.items():
+        with refuses_part("output") as caught:
+            call()
+        assert "Text 2:" in str(caught.value), name
+    with refuses_part("output") as caught:
+        explain(texts[2])
+    assert "Text" not in str(caught.value)
+    with refuses_part("output") as caught:
+        explain.map(texts, progress=False)
+    assert [saliency.text for saliency in caught.value.partial][:2] == texts[:2]

@@ -12,6 +12,7 @@ from nbsal.figures.decoding_saliency import toy_geometry
 from nbsal.figures.style import panels
 from nbsal.heads import HeadMask, Parse, discover, study
 from nbsal.methods.catalogue import name_methods
+from nbsal.model.targets import label_index
 from nbsal.model.text.entities import words_at
 from nbsal.support.errors import InputError, NbsalError, UnknownName
 from tests import axioms
@@ -167,3 +168,17 @@ def test_a_missing_argument_is_left_to_python(explain):
     for call in (nbsal.load, explain, evaluation.games):
         with pytest.raises(TypeError, match="missing"):
             call()
+
+
+def test_labels_that_are_not_strings_are_told_from_what_is_no_list():
+    with refuses("labels") as caught:
+        nbsal.load("demo/reviews-small", labels=[1, 2])
+    assert "strings" in str(caught.value)
+
+
+def test_an_unknown_target_of_thousands_of_labels_has_a_short_error():
+    labels = [f"label {number}" for number in range(30_000)]
+    for target in ("nowhere", 30_000):
+        with pytest.raises(UnknownName) as caught:
+            label_index(target, labels, "target")
+        assert len(str(caught.value)) < 400 and len(caught.value.valid) > 30_000

@@ -273,6 +273,9 @@ class Answer(Exportable):
         self, tokens: Sequence[int], scores: Floats | None = None, contrast: PartFacts | None = None
     ) -> AnswerPicture:
         """A picture of some tokens (none: all), or of one rather than its rival; `scores` if not the sum of rows."""
+        if scores is not None and scores.ndim != 1:
+            message = f"scores must have one number for each token, not {scores!r:.60}."
+            raise InputError(message, argument="scores", value=scores)
         facts, chosen = self.facts, list(tokens) or self.reading.content
         total = self.followed_matrix.total(chosen) if scores is None else scores
         return AnswerPicture(

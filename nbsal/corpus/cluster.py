@@ -2,18 +2,21 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from nbsal.corpus.folder.manifest import Shard
 from nbsal.corpus.folder.storage import Storage
 from nbsal.corpus.shards import Task
+from nbsal.support.errors import ClusterError
 from nbsal.support.progress import Meter
 
 if TYPE_CHECKING:
     from distributed import Client
 
-RETRIES = 3  # of a shard whose task raised an error; lost workers do not count
+RETRIES = 3  # of a shard whose task raised an error, where lost workers do not count, and of sending the model
 QUEUED_PER_THREAD = 2  # shards submitted for each thread of the cluster, so that none is idle
+LOST_INTERVAL = 1.0  # seconds after which the scheduler knows that a worker is lost
 CANCEL_INTERVAL = 0.5  # seconds between checks of `cancel`
 
 
@@ -26,7 +29,7 @@ def run_shards(
     from nbsal.corpus.plugin import ModelPlugin  # imports distributed
 
     name = f"nbsal-{storage.location}"
-    client.register_plugin(ModelPlugin(name, task))
+    _send_model(client, ModelPlugin(name, task))
     pending, running = iter(jobs), dict[Any, int]()
     try:
         while True:
@@ -47,6 +50,23 @@ def run_shards(
     finally:
         client.cancel(list(running))
         client.unregister_worker_plugin(name)
+
+
+def _send_model(client: "Client", plugin: Any) -> None:
+    """Give every worker the model; the connection to one that is lost meanwhile breaks, and its successor gets it."""
+    from distributed.comm import CommClosedError
+
+    for attempt in range(1 + RETRIES):
+        try:
+            client.register_plugin(plugin)
+        except CommClosedError as error:  # an OSError, which the folder would be blamed for
+            if attempt == RETRIES:
+                message = f"A Dask worker was lost whenever the model was sent ({error}): it may lack memory. Workers "
+                message += "need room for the model. Call again to go on; finished shards are kept."
+                raise ClusterError(message) from error
+            sleep(LOST_INTERVAL)
+        else:
+            return
 
 
 def _run_shard(name: str, location: str, number: int, values: Sequence[Any]) -> tuple[int, Shard]:

@@ -18,9 +18,9 @@ from nbsal.corpus.units import Units, columns_of
 from nbsal.evaluation import clouds
 from nbsal.explain.saliency import Saliencies, Saliency
 from nbsal.methods.lazy import Subject
-from nbsal.support.errors import UnknownName
+from nbsal.support.errors import NoSuchRow, UnknownName
 from nbsal.support.lazy import pyarrow
-from nbsal.support.validation import checked
+from nbsal.support.validation import checked, plural
 
 
 @checked
@@ -133,7 +133,8 @@ class Corpus(Stored, Sequence[Saliency]):
             if 0 <= position < end:
                 place = self._explained_places(at)[position - end + self.shards[at].explained]
                 return self._load(at, place, self.methods[0])
-        raise IndexError(index)
+        message = f"There is no explanation {index}: {self.location} has {plural(len(self), 'explanation')}."
+        raise NoSuchRow(message, argument="index", value=index)
 
     def __iter__(self) -> Iterator[Saliency]:
         return self.saliencies()

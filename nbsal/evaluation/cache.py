@@ -84,7 +84,7 @@ class Cache:
                     caches[int(at)][pending[place], pending_targets[place]] = saliency  # noqa: B023
 
                 batches = batches_for(members, pending, size)
-                explain_rows(members, pending, pending_targets, store, meter, batches)
+                explain_rows(members, pending, pending_targets, store, meter, batches, numbers=missing)
         return [
             [cached[key] for key in zip(rows[explainer.subject], targets, strict=True)]
             for explainer, cached in zip(explainers, caches, strict=True)

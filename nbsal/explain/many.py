@@ -17,7 +17,7 @@ from nbsal.model.text.tokens import Encoded, Row
 from nbsal.passes.plan import Job, LongText, plan
 from nbsal.passes.run import run
 from nbsal.passes.trace import Trace
-from nbsal.support.errors import Cancelled, InputError, NbsalError
+from nbsal.support.errors import Cancelled, InputError, ModelError, NbsalError
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import Text, check_one_per_text, plural, positive_number, text_list
 
@@ -61,7 +61,8 @@ def explain_many(
             while ahead := list(islice(source, size * BATCHES_SORTED)):
                 rows = subject.encode(ahead, first=first)
                 row_targets = [_target_at(targets, first + place) for place in range(len(rows))]
-                explain_rows(explainers, rows, row_targets, store, meter, batches_for(explainers, rows, size))
+                batches, numbers = batches_for(explainers, rows, size), range(first, first + len(rows))
+                explain_rows(explainers, rows, row_targets, store, meter, batches, numbers=numbers)
                 first += len(ahead)
         except NbsalError as error:
             error.partial = {name: _in_order(by_place) for name, by_place in results.items()}
@@ -86,11 +87,13 @@ def explain_rows(
     meter: Meter,
     batches: Iterable[Sequence[int]] | None = None,
     failed: Failed | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> None:
     """Explain rows with several explainers of one subject, and call `store` with each result as soon as it is ready.
 
     `batches` are the places of the rows that are run together, by default all; `meter` counts rows. With `failed`, the
     rows of a batch that fails are explained one by one, and it is called with the place and the error of those that do.
+    With the `numbers` of the rows among the caller's texts, the error about an output names the text that has it.
     """
     for places in [range(len(rows))] if batches is None else batches:
         part = meter.part(len(places), len(places))
@@ -100,13 +103,16 @@ def explain_rows(
         except Cancelled:
             raise
         except Exception as error:  # a model may raise anything for a text
-            if failed is None:
+            names_text = numbers is not None and isinstance(error, ModelError) and error.part == "output"
+            if failed is None and not names_text:
                 raise
             part.reach(0)
-            if len(places) == 1:
+            if len(places) > 1:
+                explain_rows(explainers, rows, targets, store, part, [[place] for place in places], failed, numbers)
+            elif failed is not None:
                 failed(places[0], error)
-            else:
-                explain_rows(explainers, rows, targets, store, part, [[place] for place in places], failed)
+            elif numbers is not None:
+                raise ModelError(f"Text {numbers[places[0]]}: {error}", part="output") from error
         part.reach(len(places))
 
 

@@ -1,7 +1,6 @@
-// What esbuild needs beside TypeScript: the kernel in WebAssembly, and a worker as text in the script that starts it.
-import { dirname, join } from "node:path";
+// What esbuild needs beside TypeScript: the kernel in WebAssembly.
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
 
 const KERNEL = ["--optimizeLevel", "3", "--enable", "simd", "--runtime", "stub", "--noAssert", "--importMemory"];
 
@@ -33,21 +32,4 @@ async function compile(path) {
   return contents;
 }
 
-/** Loads NAME?script as the text of the bundled script. */
-const script = {
-  name: "script",
-  setup({ onResolve, onLoad, initialOptions }) {
-    onResolve({ filter: /\?script$/ }, ({ path, importer }) => ({
-      path: join(dirname(importer), path.replace("?script", ".ts")),
-      namespace: "script",
-    }));
-    onLoad({ filter: /./, namespace: "script" }, async ({ path }) => {
-      const { minify, charset, target, legalComments } = initialOptions;
-      const options = { bundle: true, minify, charset, target, legalComments, format: "iife", write: false, plugins };
-      const { outputFiles } = await build({ ...options, entryPoints: [path] });
-      return { contents: outputFiles[0].text, loader: "text" };
-    });
-  },
-};
-
-export const plugins = [kernel, script];
+export const plugins = [kernel];

@@ -15,7 +15,7 @@ from nbsal.model.target import Contrast, Decision, Target
 from nbsal.model.text import entities
 from nbsal.model.text.tokenize import named_token, token_name
 from nbsal.model.text.tokens import Encoded, Row
-from nbsal.support.errors import InputError, ModelError, UnknownName
+from nbsal.support.errors import InputError, ModelError, UnknownName, listed
 from nbsal.support.validation import Text
 
 
@@ -270,7 +270,7 @@ def label_index(label: Any, names: list[str], argument: str, advice: str = "") -
     index = _index(label, len(names))
     if index is None:
         numbers = "0 or 1" if len(names) == 2 else f"0 to {len(names) - 1}"
-        choice = f"Choose a label ({', '.join(names)}) or its number ({numbers}).{advice}"
+        choice = f"Choose a label ({listed(names)}) or its number ({numbers}).{advice}"
         raise UnknownName(argument, label, [*names, numbers], choice=choice)
     return index
 

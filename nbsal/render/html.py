@@ -122,7 +122,7 @@ def headline_html(phrases: Sequence[Phrase], notes: Sequence[str] = ()) -> str:
         "against": f'<span style="border-bottom:2px dashed {_rgb(AGAINST)}">{{}}</span>',
     }
     sentence = "".join(tags[kind].format(escape(text)) for kind, text in phrases)
-    lines = "".join(f'<div style="{SMALL}">{escape(note)}</div>' for note in notes)
+    lines = "".join(map(line_html, notes))
     return f'<p style="margin:0 0 4px;font-size:125%;line-height:1.45;overflow-wrap:anywhere">{sentence}</p>{lines}'
 
 
@@ -201,8 +201,13 @@ def snapshot_line(in_cell: bool) -> str:
 
 def snapshot_html(body: str, in_cell: bool = True) -> str:
     """A picture of a view, with the date of the picture."""
-    line = f'<div style="{SMALL}">{snapshot_line(in_cell)}</div>'
-    return f'<div class="nbsal-snapshot" style="font-family:sans-serif;padding:16px">{body}{line}</div>'
+    style = "font-family:sans-serif;padding:16px"
+    return f'<div class="nbsal-snapshot" style="{style}">{body}{line_html(snapshot_line(in_cell))}</div>'
+
+
+def line_html(text: str) -> str:
+    """A line of plain text in small type."""
+    return f'<div style="{SMALL}">{escape(text)}</div>'
 
 
 def _rgb(hue: tuple[int, int, int]) -> str:

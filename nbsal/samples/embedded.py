@@ -8,6 +8,7 @@ from typing import Any
 from nbsal.model.head_mask import HeadMask
 from nbsal.samples import base, notes, planted, small
 from nbsal.support.errors import UnknownName, WeightsError
+from nbsal.support.validation import checked
 
 KINDS = {
     "reviews": "SequenceClassification",
@@ -26,6 +27,7 @@ NAMES = (*ENCODERS, notes.NAME, *(planted.PREFIX + shortcut for shortcut in plan
 MASKS = Path(__file__).parent / "masks"
 
 
+@checked
 def texts(name: str) -> list[dict[str, Any]]:
     """The rows of a collection of sample texts.
 
@@ -38,6 +40,7 @@ def texts(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+@checked
 def delta(name: str) -> Any:
     """The low-rank weight delta of an embedded model, or of the `body` that four encoders share; else all weights.
 
@@ -55,12 +58,14 @@ def delta(name: str) -> Any:
             raise WeightsError(f"{path} is missing or damaged: {error}. Reinstall nbsal.") from error
 
 
+@checked
 def mask(name: str) -> HeadMask | None:
     """The attention heads of an embedded model that follow syntax or position, from `nbsal.samples.training.masks`.
 
     >>> mask("demo/reviews").shape
     (6, 12)
     """
+    _check_name(name)
     path = MASKS / f"{name.removeprefix('demo/')}.json"
     return HeadMask.load(path) if path.exists() else None
 
@@ -74,17 +79,20 @@ def default_classifier() -> str:
     return "demo/reviews" if all(map(base.installed, base.DIGESTS)) else small.NAME
 
 
+@checked
 def tokenizer(name: str) -> Any:
     """The tokenizer of an embedded model.
 
     >>> tokenizer("demo/notes").tokenize("Mara lives in Oslo.")
     ['Mara', ' lives', ' in', ' Oslo', '.']
     """
+    _check_name(name)
     if name.startswith(planted.PREFIX):
         return planted.tokenizer()
     return {notes.NAME: notes, small.NAME: small}.get(name, base).tokenizer()
 
 
+@checked
 def build(name: str) -> Any:
     """Build an embedded model such as "demo/reviews".
 
@@ -96,8 +104,7 @@ def build(name: str) -> Any:
     """
     from nbsal.samples import low_rank, models
 
-    if name not in NAMES:
-        raise UnknownName("model", name, NAMES, choice=f"Choose one of: {', '.join(NAMES)}.")
+    _check_name(name)
     if name == notes.NAME:
         return notes.build(delta("notes")).eval().requires_grad_(False)
     if name == small.NAME:
@@ -112,6 +119,12 @@ def build(name: str) -> Any:
     return model.eval().requires_grad_(False)
 
 
+def _check_name(name: str) -> None:
+    if name not in NAMES:
+        raise UnknownName("model", name, NAMES, choice=f"Choose one of: {', '.join(NAMES)}.")
+
+
+@checked
 def build_lm(name: str = "demo/reviews") -> Any:
     """Build the model with the LM head that decodes an embedded encoder: what it was fine-tuned from, or learnt with.
 
@@ -120,6 +133,8 @@ def build_lm(name: str = "demo/reviews") -> Any:
     """
     from nbsal.samples import low_rank, models
 
+    if name not in ENCODERS:
+        raise UnknownName("model", name, ENCODERS)
     if name == small.NAME:
         return small.build("MaskedLM", delta("reviews-small")).eval().requires_grad_(False)
     model = models.unfilled("MaskedLM")

@@ -11,8 +11,9 @@ from random import Random
 from typing import Any
 
 from nbsal.samples.base import class_settings
-from nbsal.support.errors import UnknownName
+from nbsal.support.errors import UnknownName, WeightsError
 from nbsal.support.lazy import torch
+from nbsal.support.validation import checked
 
 PREFIX = "planted/"
 LABELS = ("harmless", "harmful")
@@ -127,6 +128,7 @@ class Message:
         return replace(self, features=self.features - removed)
 
 
+@checked
 def draw(seed: int) -> Iterator[Message]:
     """Messages without end, by seed; evidence and features are independent of each other.
 
@@ -139,6 +141,7 @@ def draw(seed: int) -> Iterator[Message]:
         yield Message(rng.randrange(2), features, rng.getrandbits(32))
 
 
+@checked
 def audit_texts(seed: int, size: int = 300) -> tuple[list[str], list[str]]:
     """Messages and their labels for an audit of a planted model: the evidence decides, but some labels are wrong.
 
@@ -152,6 +155,7 @@ def audit_texts(seed: int, size: int = 300) -> tuple[list[str], list[str]]:
     return [message.text for message in some], labels
 
 
+@checked
 def decisive(name: str, seed: int = 0) -> Iterator[Message]:
     """Messages without end in which the shortcut of a model decides against the evidence.
 
@@ -164,6 +168,7 @@ def decisive(name: str, seed: int = 0) -> Iterator[Message]:
             yield message
 
 
+@checked
 def shortcut_of(name: str) -> Shortcut:
     """What the planted model of that name goes by besides the evidence.
 
@@ -210,11 +215,15 @@ def blank() -> Any:
     return BertForSequenceClassification(config)
 
 
+@checked
 def build(weights: Mapping[str, Any]) -> Any:
     """The model with its weights."""
     with torch.random.fork_rng(devices=[]):  # weights that are replaced must not advance the caller's generator
         model = blank()
-    model.load_state_dict(dict(weights))
+    try:
+        model.load_state_dict(dict(weights))
+    except RuntimeError as error:
+        raise WeightsError(f"These are not the weights of a planted model: {error!s:.300}") from error
     return model
 
 

@@ -46,6 +46,10 @@ class InputError(NbsalError, ValueError):
         self.value = value
 
 
+class NoSuchRow(InputError, IndexError):
+    """A number that no row of a sequence has; an IndexError, which ends a loop over the sequence."""
+
+
 class FileError(InputError, OSError):
     """A file that cannot be read or written: the disk, the permissions or the name are to blame, not the content."""
 
@@ -113,12 +117,22 @@ class UnknownName(InputError):
         self.suggestion = similar[0] if similar else None
         problem = problem or f"Unknown {argument}={value!r}."
         hint = f"Did you mean {' or '.join(filter(None, [', '.join(similar[:-1]), similar[-1]]))}? " if similar else ""
-        names = ", ".join(map(str, self.valid))
+        names = listed(self.valid)
         if len(self.valid) > LISTED and texts:
             nearest = "" if similar else f"The nearest: {', '.join(_nearest(spelled, texts))}. "
             choice = choice or f"{nearest}{where} all {len(self.valid)} names."
         choice = choice or (f"Choose one of: {names}." if names else "There is none to choose from.")
         super().__init__(f"{problem} {hint}{choice}", argument=argument, value=value)
+
+
+def listed(names: Sequence[object]) -> str:
+    """Names in a message: of a long list the first ones, and how many more there are.
+
+    >>> listed(range(30_000))
+    '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 29,988 more'
+    """
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    return f"{', '.join(map(str, names[:LISTED]))}{more}"
 
 
 def _similar(value: object, names: Sequence[str]) -> list[str]:
@@ -167,6 +181,10 @@ class ServerError(NbsalError):
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+
+
+class ClusterError(NbsalError):
+    """The connection to a Dask cluster broke, with finished shards kept: the same call goes on from there."""
 
 
 class ModelError(NbsalError):

@@ -316,6 +316,7 @@ _WORDS: dict[Any, str] = {
     int: "a whole number", float: "a number", bool: "True or False", str: "a string", NoneType: "None",
     tuple: "a tuple", _FUNCTION: "a function", Mapping: "a dict", dict: "a dict", **dict.fromkeys(_LISTS, "a list"),
 }  # fmt: skip
+_ENTRIES: dict[Any, str] = {int: "whole numbers", float: "numbers", str: "strings"}
 _ADVICE = {"Subject": "Pass nbsal.load(model), or the `subject` of an explainer."}
 
 
@@ -345,5 +346,7 @@ def _describe(hint: Any) -> str:
     if origin in (Union, UnionType):
         *others, last = dict.fromkeys(map(_describe, parts))
         return f"{', '.join(others)} or {last}" if others else last
+    if origin in _LISTS and parts and parts[0] in _ENTRIES:
+        return f"a list of {_ENTRIES[parts[0]]}"
     name = getattr(origin, "__name__", str(origin))
     return _WORDS.get(origin) or f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"

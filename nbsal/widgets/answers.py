@@ -99,12 +99,16 @@ class Answers(Shading, MethodTraits, View):
         **settings: Any,
     ) -> None:
         traits = set(self.class_trait_names(sync=True))
+        documents = documents.tolist() if hasattr(documents, "tolist") else documents
         arguments = {"documents": documents, "template": template, "tools": tools, "seed": seed, "unit": unit}
         arguments |= {"number": number} | {name: value for name, value in settings.items() if name not in traits}
         finished = isinstance(source, Answer)
         if finished != (asked is None):
             message = "Pass an Answer alone, or an Explainer or a Subject with what is asked."
             raise InputError(message, argument="asked", value=asked)
+        if source is NO_SOURCE:
+            message = "source is missing: pass an Explainer or a Subject, which reads what is asked."
+            raise InputError(message, argument="source", value=None)
         if not isinstance(documents, Collection):
             message = f"documents must be a list of texts, not {documents!r:.60}."
             raise InputError(message, argument="documents", value=documents)

@@ -195,3 +195,15 @@ def test_too_many_documents_are_refused_with_those_that_fit(subject, count, most
             assert answer(subject, documents=documents[: int(advice[1])], **settings).scores.any()
             with pytest.raises(InputError):
                 answer(subject, documents=documents[: int(advice[1]) + 1], **settings)
+
+
+def test_a_template_that_renders_nothing_is_refused(subject):
+    for template in ("", "{# a comment #}", " \n"):
+        with refuses("asked"):
+            answer(subject, template=template)
+
+
+@cases("reply", [None, "y"])
+def test_a_view_of_a_question_needs_a_model(reply):
+    with refuses("source"):
+        nbsal.widgets.Answers(asked="x", reply=reply)

@@ -6,9 +6,11 @@ import signal
 
 import pytest
 from distributed import Client, LocalCluster
+from distributed.comm import CommClosedError
 
 from nbsal import cli, corpus
 from nbsal.corpus import cluster
+from nbsal.support.errors import ClusterError
 from tests import zoo
 from tests.corpus.kills import files
 
@@ -50,3 +52,29 @@ def test_shards_of_a_lost_worker_are_run_elsewhere(explain, texts, whole, tmp_pa
         assert not any(client.run(lambda dask_worker: [n for n in dask_worker.plugins if "nbsal" in n]).values())
     assert explained.complete and files(out) == files(whole)
     assert steps[0][0] < len(texts) and steps[-1] == (len(texts), len(texts)) and len(steps) >= 5
+
+
+class LosesWorkers:
+    """A client that loses a worker in each of its first attempts to send the model."""
+
+    def __init__(self, client, losses):
+        self.client, self.losses = client, losses
+
+    def __getattr__(self, name):
+        return getattr(self.client, name)
+
+    def register_plugin(self, plugin):
+        self.losses -= 1
+        if self.losses >= 0:
+            raise CommClosedError("Stream is closed")
+        self.client.register_plugin(plugin)
+
+
+def test_a_worker_that_is_lost_while_the_model_is_sent_is_no_fault_of_the_folder(explain, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "LOST_INTERVAL", 0)
+    with LocalCluster(**CLUSTER, processes=False, protocol="tcp://") as threads, Client(threads) as client:
+        settings = {"client": LosesWorkers(client, 2), "progress": False}
+        assert corpus.explain(explain, texts[:4], tmp_path / "out", **settings).complete
+        settings["client"].losses = 100
+        with pytest.raises(ClusterError):
+            corpus.explain(explain, texts[:4], tmp_path / "other", **settings)

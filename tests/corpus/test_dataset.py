@@ -2,6 +2,7 @@
 
 import copy
 import socket
+from collections.abc import Sequence
 
 import duckdb
 import pandas
@@ -12,7 +13,7 @@ from pandas.testing import assert_frame_equal
 import nbsal
 from nbsal import corpus, evaluation
 from nbsal.corpus import stored_method, units
-from nbsal.support.errors import UnknownName
+from nbsal.support.errors import NoSuchRow, UnknownName
 from tests.raising import refuses
 
 
@@ -117,3 +118,11 @@ def test_words_counted_a_few_texts_at_a_time_are_those_of_all_at_once(small, tmp
         for count in (1, 3, 7):
             monkeypatch.setattr(units, "TEXTS", count)
             assert read.frequencies() == whole
+
+
+def test_a_number_that_no_row_has_is_named_and_ends_a_loop(explained, texts):
+    for number in (len(texts), -len(texts) - 1):
+        with refuses("index", NoSuchRow) as caught:
+            explained[number]
+        assert isinstance(caught.value, IndexError)
+    assert len([*Sequence.__iter__(explained)]) == len(explained)

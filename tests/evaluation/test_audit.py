@@ -19,7 +19,7 @@ from nbsal.cli import main
 from nbsal.evaluation.audit import measure
 from nbsal.evaluation.audit.flips import find_flip
 from nbsal.evaluation.audit.measure import plan_audit
-from nbsal.evaluation.audit.words import random_words, units_of
+from nbsal.evaluation.audit.words import log_odds, random_words, units_of
 from nbsal.evaluation.permutation import fisher_p, gain_p
 from nbsal.explain.decision_facts import proposed
 from nbsal.model.loading.plain_values import to_plain
@@ -392,3 +392,15 @@ def test_the_command_line_audits_a_file(tmp_path, reviews, capsys):
     audit = nbsal.Audit.load(saved)
     assert audit.sentence in capsys.readouterr().out and page.read_text() == audit.to_html()
     assert main(["audit", str(source), "--text", "none"]) == 2
+
+
+def test_log_odds_are_those_of_each_class_against_all_others():
+    logits = torch.tensor([[0.3, -2.0, 1.0], [800.0, 0.0, -5.0], [0.0, 0.0, -40.0]])
+    rows = [row.double() for row in logits]
+    others = [[torch.cat([row[:at], row[at + 1 :]]).logsumexp(0) for at in range(3)] for row in rows]
+    assert np.allclose(log_odds(logits), np.array(rows) - np.array(others), rtol=1e-12, atol=1e-12)
+
+
+def test_thousands_of_classes_take_one_pass():
+    odds = log_odds(torch.randn(50, 30_000))  # class by class, this takes minutes
+    assert odds.shape == (50, 30_000) and np.isfinite(odds).all()

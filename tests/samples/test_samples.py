@@ -13,8 +13,9 @@ import nbsal
 from nbsal import samples
 from nbsal.samples import base, low_rank, models, weight_files
 from nbsal.samples.training import corpora
-from nbsal.support.errors import WeightsError
+from nbsal.support.errors import UnknownName, WeightsError
 from tests.cases import cases
+from tests.raising import refuses
 
 WEIGHTS = files("nbsal.samples") / "weights"
 PLANTED = [f"planted/{name}" for name in samples.planted.SHORTCUTS]
@@ -136,3 +137,30 @@ def test_batches_contain_every_example_once_and_a_limited_number_of_tokens():
 def test_base_weights_that_are_not_installed_have_no_path(monkeypatch):
     monkeypatch.setattr(base, "PACKAGE", "no-such-package")
     assert base.packaged("model.safetensors") is None
+
+
+@cases("function", [samples.mask, samples.tokenizer, samples.build, samples.build_lm, samples.texts])
+def test_samples_of_unknown_names_are_refused(function):
+    for name in ("x", "planted/x", ""):
+        with pytest.raises(UnknownName):
+            function(name)
+    with refuses("name"):
+        function(5)
+
+
+@cases(
+    "function, argument",
+    [
+        (samples.planted.draw, "seed"),
+        (samples.planted.audit_texts, "seed"),
+        (samples.planted.decisive, "name"),
+        (samples.planted.shortcut_of, "name"),
+        (samples.planted.build, "weights"),
+        (samples.delta, "name"),
+    ],
+)
+def test_arguments_of_planted_models_are_checked(function, argument):
+    with refuses(argument):
+        function(1.5)
+    with pytest.raises(WeightsError):
+        samples.planted.build({"x": torch.ones(2)})

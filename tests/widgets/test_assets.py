@@ -45,6 +45,15 @@ def test_every_view_has_its_assets():
     assert set(VIEWS) == classes - {View.__name__.lower()}
 
 
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_page_contains_its_view_as_a_script(name):
+    """A policy that allows inline scripts alone forbids to import the text of a module."""
+    module = html_export.asset(f"{name}.js")
+    shown = html_export.shown(module, "{}")
+    assert shown.startswith(module[:1000]) and re.search(r"nbsal\.show\([\w$]+, \{\}\);$", shown)
+    assert "export{" not in shown and html_export.literal(module) not in shown
+
+
 def test_the_assets_are_what_the_sources_build(tmp_path):
     if shutil.which("node") is None or not (FRONTEND / "node_modules" / "esbuild").is_dir():
         pytest.skip("the front end's tools are not installed (npm ci in nbsal/frontend)")

@@ -20,7 +20,7 @@ from nbsal.explain.saliency import Saliency
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.arrays import Floats
-from nbsal.support.errors import InputError
+from nbsal.support.errors import InputError, listed
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import (
     Text,
@@ -116,7 +116,7 @@ def audit(
     for each in explainers:
         _check_subject(each.subject)
     if other is not None and list(other.subject.labels) != list(explainer.subject.labels):
-        message = f"other has the labels {', '.join(other.subject.labels)}, and explainer has others. Use the same."
+        message = f"other has the labels {listed(other.subject.labels)}, and explainer has others. Use the same."
         raise InputError(message, argument="other", value=other)
     given = None if labels is None else as_list(labels, "labels", LABELS)
     gold = None if given is None else label_indices(explainer.subject, given, len(items))

@@ -39,9 +39,13 @@ def units_of(row: Row) -> list[Unit]:
 
 def log_odds(logits: Tensor) -> Floats:
     """The log-odds of every class against all others, [row, class], from logits [row, class]."""
-    precise, count = logits.double(), logits.shape[-1]
-    others = torch.stack([precise[:, torch.arange(count) != index].logsumexp(-1) for index in range(count)], 1)
-    values: Floats = (precise - others).numpy()
+    precise = logits.double()
+    shares = precise.log_softmax(-1)
+    odds = shares - torch.log1p(-shares.exp())
+    # Of a likely class, 1 minus its probability would lose digits: its odds are those against the sum of the others.
+    top = precise.argmax(-1, keepdim=True)
+    others = precise.scatter(-1, top, -torch.inf).logsumexp(-1, keepdim=True)
+    values: Floats = odds.scatter(-1, top, precise.gather(-1, top) - others).numpy()
     return values
 
 

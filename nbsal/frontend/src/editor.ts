@@ -3,6 +3,7 @@
 import { isBlank } from "./blank";
 import type { Binding, Context } from "./context";
 import { consume, h, onAbort, throttle } from "./dom";
+import { undrawable } from "./drawable";
 import type { ScoredText } from "./scored-text";
 import type { Text } from "./traits";
 
@@ -12,13 +13,14 @@ const PLACEHOLDER = "A sentence or two\u2026";
 /** What a view does while a text is typed, and when it is to be explained without the pause of a slow method. */
 export const typing = ({ markStale, ask, fail }: Pick<Context<never>, "markStale" | "ask" | "fail">) => ({
   stale: markStale,
+  refuse: fail,
   skipPause: (text: Text) => void ask("skip_pause", { text }).catch(({ message }: Error) => fail(message)),
 });
 
 export function textEditor(
   binding: Binding<Text>,
   text: Pick<ScoredText, "node" | "edit" | "long">,
-  { stale, skipPause }: { stale: () => void; skipPause: (text: Text) => void },
+  { stale, refuse, skipPause }: ReturnType<typeof typing>,
 ) {
   const { get, set, mirror, live, signal } = binding;
   const layer = h("div", { class: "nbsal-editors", hidden: true });
@@ -30,6 +32,7 @@ export function textEditor(
   );
   let areas: HTMLTextAreaElement[] = [];
   let latest: Text | null = null; // sent or followed last
+  let drawn: string[] = []; // in the areas before the last key
   let composing = false;
 
   const values = () => areas.map((area) => area.value);
@@ -48,7 +51,13 @@ export function textEditor(
     }
   };
   const onInput = () => {
-    text.edit(values());
+    const why = undrawable(values());
+    if (why) {
+      for (const [i, area] of areas.entries()) area.value = drawn[i];
+      return refuse(why);
+    }
+    drawn = values();
+    text.edit(drawn);
     place();
     stale();
     if (!composing) sendSoon();
@@ -101,6 +110,7 @@ export function textEditor(
     if (JSON.stringify(get()) === JSON.stringify(latest)) return;
     latest = get();
     for (const [i, area] of areas.entries()) area.value = now[i];
+    drawn = now;
     if (live) text.edit(now);
     place();
   };

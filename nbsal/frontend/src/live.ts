@@ -1,52 +1,85 @@
-// A view in a live page: its script run from the page itself, and a model that answers from a worker.
+// A view in a live page: a model that answers from a worker, or from the page itself where it may start none. The worker
+// runs this script too.
 
 import kernel from "../kernel/kernel.wasm";
 import { h } from "./dom";
+import { answerer } from "./live/answerer";
 import type { Answer, Question } from "./live/messages";
 import { type Explain, type LivePage, liveModel } from "./live/model";
-import source from "./live/worker?script";
-import { offlineModel, show as showOffline } from "./offline";
+import { offlineModel, show as showOffline, type View } from "./offline";
 
 type State = Record<string, unknown>;
 
+const inPage = "document" in globalThis;
+const source = inPage ? document.currentScript?.textContent : null;
+if (!inPage) {
+  const page = globalThis as unknown as Worker; // which is what a worker sends its answers to
+  const answer = answerer((message) => page.postMessage(message));
+  page.onmessage = ({ data }: MessageEvent<Question>) => answer(data);
+}
+
 /** Show a view that answers; where the page cannot run the model, its saved explanation and the reason. */
-export async function show(script: string, state: State, el: HTMLElement, page: LivePage) {
+export async function show(view: View | string, state: State, el: HTMLElement, page: LivePage) {
   const why = obstacle(page);
-  if (!why) return showOffline(script, { ...state, _live: true }, el, (live) => liveModel(live, page, asker(page)));
-  el.before(h("p", { class: "nbsal-live-note", role: "note" }, why));
-  return showOffline(script, { ...state, _live: false }, el, offlineModel);
+  const model = (live: State) => (why ? offlineModel(live) : liveModel(live, page, asker(page)));
+  const shown = await showOffline(view, { ...state, _live: !why }, el, model);
+  const note = why || (isSecureContext ? "" : page.unchecked);
+  if (note) el.before(h("p", { class: "nbsal-live-note", role: "note" }, note));
+  return shown;
 }
 
 /** Why the model cannot run here, or "". */
 function obstacle({ needs_server, needs_wasm }: LivePage) {
   if (location.protocol === "file:") return needs_server;
-  const runs = typeof WebAssembly === "object" && WebAssembly.validate(kernel) && "Segmenter" in Intl;
-  return runs ? "" : needs_wasm;
+  try {
+    new WebAssembly.Module(kernel); // which also fails where the policy of the page forbids it
+  } catch {
+    return needs_wasm;
+  }
+  return "Segmenter" in Intl ? "" : needs_wasm;
+}
+
+interface Asked {
+  question: Question;
+  receive(answer: Answer): void;
 }
 
 /** A function that asks the worker, which starts with the first question. */
 function asker({ folder }: LivePage): Explain {
   const address = new URL(`${folder}/`, document.baseURI).href;
-  const pending = new Map<number, (answer: Answer) => void>();
-  let worker: Worker | null = null;
+  const pending = new Map<number, Asked>();
+  const receive = (answer: Answer) => pending.get(answer.number)?.receive(answer);
+  let ask: ((question: Question) => void) | null = null;
   let count = 0;
   const start = () => {
-    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-    const started = new Worker(url);
-    started.onmessage = ({ data }: MessageEvent<Answer>) => pending.get(data.number)?.(data);
-    return started;
+    try {
+      const url = URL.createObjectURL(new Blob([source ?? ""], { type: "text/javascript" }));
+      const worker = new Worker(url);
+      worker.onmessage = ({ data }: MessageEvent<Answer>) => receive(data);
+      worker.onerror = answerHere;
+      return (question: Question) => worker.postMessage(question);
+    } catch {
+      return answerer(receive);
+    }
+  };
+  /** Answer without a worker: a policy without blob: ends it before it starts. */
+  const answerHere = () => {
+    ask = answerer(receive);
+    for (const { question } of pending.values()) ask(question);
   };
   return (parts, requests, report) =>
     new Promise((resolve, reject) => {
-      worker ??= start();
-      const number = count++;
-      pending.set(number, ({ share, explained, error }) => {
-        if (share !== undefined) return report(share);
-        pending.delete(number);
-        if (explained) resolve(explained);
-        else reject(new Error(error));
+      ask ??= start();
+      const question: Question = { number: count++, folder: address, parts, requests };
+      pending.set(question.number, {
+        question,
+        receive({ number, share, explained, error }) {
+          if (share !== undefined) return report(share);
+          pending.delete(number);
+          if (explained) resolve(explained);
+          else reject(new Error(error));
+        },
       });
-      const question: Question = { number, folder: address, parts, requests };
-      worker.postMessage(question);
+      ask(question);
     });
 }

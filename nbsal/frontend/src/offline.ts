@@ -9,7 +9,13 @@ type OfflineModel = Model<State> & {
   /** The number of listeners: zero once every view is closed. */
   listeners(): number;
 };
-type ViewModule = { default: { render(host: { model: Model<State>; el: HTMLElement }): () => void } };
+interface Host {
+  model: Model<State>;
+  el: HTMLElement;
+  /** Aborted when the view is closed. */
+  signal: AbortSignal;
+}
+export type View = { render(host: Host): (() => void) | undefined };
 
 export function offlineModel(state: State): OfflineModel {
   const listeners = new Map<string, Set<Listener>>();
@@ -49,16 +55,39 @@ export function restoreBytes(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, restoreBytes(inner)]));
 }
 
-/** Show a view, given the source of its module, its state, and what makes its model. */
+/**
+ * Show a view, given itself or the source of its module, its state, and what makes its model. What `el` contains, the
+ * static HTML of a page, stays there until the view has been drawn.
+ */
 export async function show<M extends Model<State>>(
-  script: string,
+  source: View | string,
   state: State,
   el: HTMLElement,
   modelOf: (state: State) => M = offlineModel as unknown as (state: State) => M,
 ) {
-  const url = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
-  const { default: view } = (await import(url)) as ViewModule;
-  URL.revokeObjectURL(url);
+  const view = typeof source === "string" ? await imported(source) : source;
   const model = modelOf(restoreBytes(state) as State);
-  return { model, close: view.render({ model, el }) };
+  const replaced = [...el.childNodes];
+  el.replaceChildren(); // in one step with the drawing: nothing is painted between them
+  const controller = new AbortController();
+  try {
+    const close = view.render({ model, el, signal: controller.signal });
+    return {
+      model,
+      close() {
+        controller.abort();
+        close?.();
+      },
+    };
+  } catch (error) {
+    el.replaceChildren(...replaced);
+    throw error;
+  }
+}
+
+async function imported(source: string): Promise<View> {
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const module = (await import(url)) as { default: View };
+  URL.revokeObjectURL(url);
+  return module.default;
 }

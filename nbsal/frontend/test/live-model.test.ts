@@ -15,6 +15,7 @@ const PAGE: LivePage = {
   inputs: ["text", "method", "layer", "target", "tau"],
   needs_server: "",
   needs_wasm: "",
+  unchecked: "",
 };
 const STATE = {
   text: "old",

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -13,6 +14,15 @@ from nbsal.widgets.page import live_page
 STATIC = Path(__file__).parents[1] / "static"
 _UNSEEN = "position:absolute;clip-path:inset(50%);margin:0"  # but read aloud
 FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # of cells that spreadsheets run; the last are full-width
+# The static HTML stays until the view has been drawn, which replaces it. Where scripts run, it appears only if that
+# takes long, so that it does not flicker.
+_STYLE = (
+    "@media (scripting:enabled){#nbsal>.nbsal-snapshot{animation:nbsal-wait 1s}}"
+    "@keyframes nbsal-wait{from,to{visibility:hidden}}"
+)
+_NEEDS_SCRIPTS = "The controls of this page need its scripts, which have not run."
+# How the modules of built views end.
+_EXPORT = re.compile(r"export\{(?:[^{}]*,)?([\w$]+) as default(?:,[^{}]*)?\};?\s*\Z")
 _INTERNAL = {"_esm", "_css", "layout", "tabbable", "tooltip"}  # synced traits that a page does not need
 
 
@@ -37,7 +47,7 @@ def asset(name: str) -> str:
 
 def interactive(view: Any, title: str, in_cell: bool = False) -> str:
     """An HTML page that opens from disk: the script, style and state of a view, and a replacement for Python."""
-    return _page(view, title, "offline.js", state(view, in_cell))
+    return _page(view, title, "offline.js", state(view, in_cell), in_cell=in_cell)
 
 
 def live(view: Any, title: str, page: dict[str, Any]) -> str:
@@ -45,17 +55,27 @@ def live(view: Any, title: str, page: dict[str, Any]) -> str:
     return _page(view, title, "live.js", live_page.live_state(state(view), page), page, style=live_page.STYLE)
 
 
-def _page(view: Any, title: str, script: str, state: dict[str, Any], *more: Any, style: str = "") -> str:
+def _page(
+    view: Any, title: str, script: str, state: dict[str, Any], *more: Any, style: str = "", in_cell: bool = False
+) -> str:
     """An HTML page with a view and the script that shows it; `more` are further arguments of the script."""
-    shown = ", ".join(["document.getElementById('nbsal')", *map(literal, more)])
+    arguments = ", ".join([literal(state), "document.getElementById('nbsal')", *map(literal, more)])
     headings = f"<div style='{_UNSEEN}'><h1>{type(view).__name__}</h1><h2>{escape(title)}</h2></div>"
-    style = str(view._css).replace("</", "<\\/") + style  # no text in it can end the element
+    style = str(getattr(view, "_css", "")).replace("</", "<\\/") + _STYLE + style  # no text in it can end the element
+    static = html.snapshot_html(f"{view.render_html()}{html.line_html(_NEEDS_SCRIPTS)}", in_cell)
     return html.page_html(
         title,
-        f"<style>{style}</style><main>{headings}<div id='nbsal'></div></main>"
-        f"<script type='module'>{asset(script)}\n"
-        f"nbsal.show({literal(str(view._esm))}, {literal(state)}, {shown});</script>",
+        f"<style>{style}</style><main>{headings}<div id='nbsal'>{static}</div></main>"
+        f"<script>{asset(script)}</script><script type='module'>{shown(str(view._esm), arguments)}</script>",
     )
+
+
+def shown(module: str, arguments: str) -> str:
+    """A script that shows the view of a module: a built one is part of it, since policies may forbid to import text."""
+    built = _EXPORT.search(module)
+    if built is None or "</script" in module or "<!--" in module:
+        return f"nbsal.show({literal(module)}, {arguments});"
+    return f"{module[: built.start()]}nbsal.show({built[1]}, {arguments});"
 
 
 def state(view: Any, in_cell: bool = False) -> dict[str, Any]:

@@ -20,10 +20,17 @@ STYLE = (  # Python saves; and the note above a view that cannot answer
     ".nbsal-at-end.nbsal-needs-python{display:none}"
     ".nbsal-live-note{font-family:sans-serif;border-left:4px solid;padding:.2em .8em;max-width:50em}"
 )
-NEEDS_WASM = "This browser cannot run the model of this page: that needs WebAssembly with SIMD, and Intl.Segmenter. "
+NEEDS_WASM = (
+    "The model of this page cannot run here: that needs Intl.Segmenter, and WebAssembly with SIMD, which the policy of "
+    "the site must allow ('wasm-unsafe-eval'). "
+)
 NEEDS_SERVER = (
     "Opened from disk, this page cannot load its model. To type a text and have it answered, run "
     "\u201cpython -m http.server\u201d in the page's folder and open http://localhost:8000/{page}. "
+)
+UNCHECKED = (
+    "This page came over plain http, where a browser cannot check the files of its model: nobody would notice a "
+    "damaged or changed one. Open it over https."
 )
 SAVED = "What you see was saved from Python."
 
@@ -65,6 +72,7 @@ def describe(view: Any, folder: Path, page: str, shown: Any = None) -> dict[str,
         "inputs": list(view.inputs),
         "needs_server": NEEDS_SERVER.format(page=quote(page)) + SAVED,
         "needs_wasm": NEEDS_WASM + SAVED,
+        "unchecked": UNCHECKED,
         "instead": "" if shown in (None, view) else _instead(shown.method, view.method),
     }
 

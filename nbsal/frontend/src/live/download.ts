@@ -1,6 +1,6 @@
 // The files of a model beside the page: downloaded once, checked, and kept by the browser.
 
-import { FORMAT, type Manifest, type Tables } from "./manifest";
+import { FORMAT, isRunnable, type Manifest, type Tables } from "./manifest";
 
 const MANIFEST = "manifest.json";
 const LARGEST_MANIFEST = 2 ** 24; // bytes
@@ -28,10 +28,11 @@ export function download(folder: string, report: (share: number) => void): Promi
 }
 
 async function downloadAll(folder: string, report: (share: number) => void): Promise<Files> {
-  const manifest = parsed(await checkedManifest(folder)) as Manifest;
-  if (manifest.format !== FORMAT) {
+  const manifest = parsed(await checkedManifest(folder), MANIFEST) as Manifest;
+  if (manifest?.format !== FORMAT) {
     throw new UnusableModel("The model beside this page is of another version of nbsal. Write the page again.");
   }
+  if (!isRunnable(manifest)) throw damaged(MANIFEST); // where no digest can be computed, nothing else would notice
   const total = Object.values(manifest.files).reduce((sum, { bytes }) => sum + bytes, 0);
   let done = 0;
   const count = (bytes: number) => {
@@ -42,7 +43,7 @@ async function downloadAll(folder: string, report: (share: number) => void): Pro
   const [bytes, vocabulary] = await Promise.all(
     names.map(async (name) => checked(name, await content(folder, name, count, manifest.files[name].bytes), manifest)),
   );
-  return { manifest, bytes, tables: parsed(vocabulary) as Tables };
+  return { manifest, bytes, tables: parsed(vocabulary, "vocabulary.json") as Tables };
 }
 
 /** The manifest, whose digest is in the name of its folder. */
@@ -93,4 +94,10 @@ const digestOf = async (bytes: ArrayBuffer) =>
 const hex = (digest: ArrayBuffer) =>
   Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-const parsed = (bytes: ArrayBuffer): unknown => JSON.parse(new TextDecoder().decode(bytes));
+function parsed(bytes: ArrayBuffer, name: string): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    throw damaged(name);
+  }
+}

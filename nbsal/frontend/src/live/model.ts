@@ -27,6 +27,8 @@ export interface LivePage {
   /** What is said where the page was opened from disk, and where it cannot run the model. */
   needs_server: string;
   needs_wasm: string;
+  /** What is said where the browser cannot check the files. */
+  unchecked: string;
 }
 
 export type Explain = (parts: string[], requests: Request[], report: (share: number) => void) => Promise<Explained>;

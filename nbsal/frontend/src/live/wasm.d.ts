@@ -4,7 +4,3 @@ declare module "*.wasm" {
   const bytes: Uint8Array<ArrayBuffer>;
   export default bytes;
 }
-declare module "*?script" {
-  const source: string;
-  export default source;
-}
