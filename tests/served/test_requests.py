@@ -322,7 +322,7 @@ def test_a_cache_that_cannot_be_written_is_read(tmp_path):
     cache._connection.close()
     (folder / "calls").chmod(0o444)
     folder.chmod(0o555)
-    for parent in (tmp_path, *list(tmp_path.parents)[:2]):
+    for parent in (tmp_path, *(each for each in tmp_path.parents if "pytest" in str(each))):
         parent.chmod(0o755)
     run = subprocess.run([sys.executable, "-c", READ, str(folder / "calls")], capture_output=True, text=True)
     assert run.stdout == "{'a': [1]} ['b'] 1\n{'b': 2}\n", run.stderr

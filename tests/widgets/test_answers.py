@@ -113,9 +113,9 @@ def test_the_source_says_what_to_pass(notes, answer):
 
 def test_a_reply_is_written_in_the_view_and_can_be_cancelled(notes, monkeypatch):
     started, seen = threading.Event(), []
-    generate = notes.model.generate
+    generate = type(notes.model).generate
 
-    def slow(*args, stopping_criteria=(), **settings):
+    def slow(model, *args, stopping_criteria=(), **settings):
         follow = stopping_criteria[0]
 
         class Slow:
@@ -124,9 +124,9 @@ def test_a_reply_is_written_in_the_view_and_can_be_cancelled(notes, monkeypatch)
                 time.sleep(0.1)
                 return follow(ids, scores, **rest)
 
-        return generate(*args, stopping_criteria=[Slow()], **settings)
+        return generate(model, *args, stopping_criteria=[Slow()], **settings)
 
-    monkeypatch.setattr(notes.model, "generate", slow)
+    monkeypatch.setattr(type(notes.model), "generate", slow)
     view = Answers(notes, bench.ASKED, documents=bench.NOTES)
     view.observe(lambda change: seen.append((change["new"], [source["label"] for source in view._sources])), "_draft")
     view.wait()
