@@ -193,7 +193,7 @@ class Explainer:
         >>> import nbsal
         >>> explain = Explainer(nbsal.load(nbsal.Endpoint("http://127.0.0.1:1/v1", model="m")), "occlusion")
         >>> print(explain.plan_reply("Mara lives in Oslo. Where does Mara live?"))
-        6 calls, about 810 tokens
+        8 calls, about 1,100 tokens
         """
         answers = import_module("nbsal.answers.answering")  # by name: answers are a room above this one
         parsed = answers.ReplySettings.parse(self.subject.tokenizer, settings)

@@ -191,9 +191,9 @@ def test_an_explainer_audits_in_the_background_and_resumes(explain, audit, monke
 
     explained, explain_rows = [], cache.explain_rows
 
-    def count(members, rows, *arguments):
+    def count(members, rows, *arguments, **names):
         explained.append(len(rows))
-        explain_rows(members, rows, *arguments)
+        explain_rows(members, rows, *arguments, **names)
 
     monkeypatch.setattr(MaskedModel, "logits", slow)
     monkeypatch.setattr(cache, "explain_rows", count)
