@@ -20,7 +20,7 @@ from nbsal.model.loading.usage import PLAIN, PREDICTS_TOKENS, Usage
 from nbsal.model.pooling import Pooling, probe
 from nbsal.model.running import architecture
 from nbsal.model.running.double import double_model
-from nbsal.model.running.twin import DIRECT, Convert, Twin, twin_of
+from nbsal.model.running.twin import Convert, Twin, twin_of
 from nbsal.model.served.served_model import Served
 from nbsal.model.text.tokenize import TextEncoder
 from nbsal.model.text.tokens import Encoded
@@ -107,8 +107,7 @@ class Subject:
     @property
     def notes(self) -> dict[str, str]:
         """Entries for the provenance that say how the model is run, where that matters."""
-        direct = {"model run": DIRECT} if self._twin.direct else {}
-        return direct | architecture.precision_note(self.device, self.dtype)
+        return self._twin.notes | architecture.precision_note(self.device, self.dtype)
 
     def exclusively(self, run: Callable[[], Result]) -> Result:
         """Call a function that runs the twin, which no other thread does meanwhile."""
@@ -203,7 +202,12 @@ class Subject:
     @property
     def version(self) -> tuple[Any, ...]:
         """What an explanation depends on; it differs after a change to the model or to its LM head."""
-        return self._twin.update(), self._lm_head and self._lm_head.weights_version
+        return self.model_version, self._lm_head and self._lm_head.weights_version
+
+    @property
+    def model_version(self) -> Any:
+        """What the outputs of the model depend on."""
+        return self._twin.update()
 
     @property
     def double(self) -> "Subject":
@@ -212,10 +216,7 @@ class Subject:
 
     @property
     def mixed(self) -> "Subject":
-        """A float64 copy whose relevance multiplies in float32 where all summands are positive, so that none cancel.
-
-        Weights of another precision than float32 have no such copy; theirs is `double`.
-        """
+        """Of float32 weights, a float64 copy whose relevance multiplies in float32 where no summands cancel."""
         if self.dtype != torch.float32:
             return self.double
         return self._kept("mixed", lambda _: self.double._with(self.double._twin, multiplies_in_float32=True))
@@ -233,10 +234,9 @@ class Subject:
 
     @property
     def as_published(self) -> "Subject":
-        """This subject as the program of the Mask-LRP authors runs it.
+        """This subject as the program of the Mask-LRP authors runs it, unlike it was trained.
 
-        There RoBERTa's positions start at 0 instead of after the padding id, and GPT-2 uses the exact GELU. The models
-        were not trained like that.
+        There RoBERTa's positions start at 0 instead of after the padding id, and GPT-2 uses the exact GELU.
         """
         offset_positions = bool(architecture.first_position(self.model))
         if not offset_positions and self.model.config.model_type != "gpt2":

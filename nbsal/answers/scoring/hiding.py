@@ -118,7 +118,7 @@ class Hiding:
 
     def _follow_model(self) -> None:
         """Drop the results of a model that has changed since."""
-        version = self.subject.version
+        version = self.subject.model_version
         if self._version == version:
             return
         self._results: dict[bytes, Floats] = {}  # [stored number, reply token]

@@ -53,7 +53,7 @@ class MaskedModel:
 
     def _follow_model(self) -> None:
         """Drop the results of a model that has changed since."""
-        version = self.subject.version
+        version = self.subject.model_version
         if self._version == version:
             return
         self._cache: dict[tuple[Any, ...], _CachedRow] = {}

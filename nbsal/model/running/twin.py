@@ -78,8 +78,15 @@ class Twin:
 
     @property
     def model(self) -> Any:
-        """The user's model, or else the module itself."""
-        return self._original if self._parent is None else self.module
+        """The user's model, or else the module itself, which follows the user's when it runs the next time."""
+        if self._parent is None:
+            return self._original
+        return self.module if self._module is None else self._module
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What the provenance says of how the model is run."""
+        return {"model run": DIRECT} if self.direct else {}
 
     @property
     def module(self) -> Any:
