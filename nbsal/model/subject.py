@@ -212,14 +212,14 @@ class Subject:
     @property
     def double(self) -> "Subject":
         """A float64 copy of this subject, renewed when the model changes; the model itself is never converted."""
-        return self if self.dtype == torch.float64 else self._made(double_model, _computes_in_float64=True)
+        return self if self.dtype == torch.float64 else self._converted(double_model, _computes_in_float64=True)
 
     @property
     def mixed(self) -> "Subject":
         """Of float32 weights, a float64 copy whose relevance multiplies in float32 where no summands cancel."""
         if self.dtype != torch.float32:
             return self.double
-        return self._kept("mixed", lambda _: self.double._with(self.double._twin, multiplies_in_float32=True))
+        return self._cached("mixed", lambda _: self.double._with(self.double._twin, multiplies_in_float32=True))
 
     @property
     def merged(self) -> "Subject":
@@ -230,7 +230,7 @@ class Subject:
         dequantise = copies.can_dequantise(self.model)
         if adapters.is_settled(self.model) and not dequantise:
             return self
-        return self._made(copies.dequantised, dequantised=True) if dequantise else self._made(copies.merged)
+        return self._converted(copies.dequantised, dequantised=True) if dequantise else self._converted(copies.merged)
 
     @property
     def as_published(self) -> "Subject":
@@ -241,14 +241,14 @@ class Subject:
         offset_positions = bool(architecture.first_position(self.model))
         if not offset_positions and self.model.config.model_type != "gpt2":
             return self
-        return self._made(architecture.with_exact_gelu, _positions_from_zero=offset_positions)
+        return self._converted(architecture.with_exact_gelu, _positions_from_zero=offset_positions)
 
-    def _made(self, convert: Convert, **settings: Any) -> "Subject":
+    def _converted(self, convert: Convert, **settings: Any) -> "Subject":
         """This subject with what a function makes of its twin, renewed when the model changes."""
-        return self._kept(convert, lambda subject: subject._with(Twin(subject._twin, convert), **settings))
+        return self._cached(convert, lambda subject: subject._with(Twin(subject._twin, convert), **settings))
 
-    def _kept(self, key: Any, make: Callable[["Subject"], "Subject"]) -> "Subject":
-        """What a function makes of this subject, the first time that it is asked for."""
+    def _cached(self, key: Any, make: Callable[["Subject"], "Subject"]) -> "Subject":
+        """What a function makes of this subject, made at first use."""
         if key not in self._copies:
             self._copies[key] = make(self)
         return self._copies[key]
@@ -349,7 +349,7 @@ class Subject:
         if not hasattr(gradients, "reads_weights") or isinstance(gradients, type):
             message = f"gradients must be nbsal.passes.changed_gradients.Gradients, not {gradients!r:.80}."
             raise InputError(message, argument="gradients", value=gradients)
-        return self._kept(gradients, gradients)
+        return self._cached(gradients, gradients)
 
     def logits(self, inputs: dict[str, Any]) -> Tensor:
         """The logits: [batch, label], for spans [batch, position, 2], else [batch, position, label or token]."""

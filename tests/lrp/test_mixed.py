@@ -102,15 +102,15 @@ def test_products_have_the_precision_that_was_asked_for(reviews, multiplied, dty
 def test_weights_are_converted_once_and_go_with_their_model():
     gc.collect()
     subject = nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece"))
-    start, runs = double.kept_bytes(), []
+    start, runs = double.cached_bytes(), []
     for _ in range(2):
         scores = nbsal.Explainer(subject, "lrp")(TEXT).scores
-        runs.append((scores.tolist(), sorted(kept.data_ptr() for kept in double._KEPT.values())))
+        runs.append((scores.tolist(), sorted(kept.data_ptr() for kept in double._CACHE.values())))
     size = sum(weight.numel() * 8 for block in subject.blocks for weight in block.parameters())
-    assert runs[0] == runs[1] and double.kept_bytes() == start + size
+    assert runs[0] == runs[1] and double.cached_bytes() == start + size
     del subject
     gc.collect()
-    assert double.kept_bytes() == start
+    assert double.cached_bytes() == start
 
 
 def test_one_trace_serves_all_methods_of_a_precision(reviews, forwards):

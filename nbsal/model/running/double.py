@@ -1,7 +1,7 @@
 """A copy of a model that computes in float64 and holds few float64 weights: its blocks are converted while they run.
 
 Between their turns, the blocks and the tables over the vocabulary share their weights with the original; what was
-converted is kept for the next run as far as the limit of copies allows. What is left (norms, positions, the head) is
+converted is cached for the next run as far as the limit allows. What is left (norms, positions, the head) is
 small, and is converted at once.
 """
 
@@ -20,11 +20,11 @@ from nbsal.model import sides
 from nbsal.model.running import architecture
 from nbsal.model.running.twin import copy_model
 
-LIMIT = 2**30  # bytes of all converted weights that are kept
+LIMIT = 2**30  # bytes of all converted weights that are cached
 EXACT = "_nbsal_exact"  # on a converted weight: the float32 weight with the same numbers
 Place = tuple[dict[str, Any], str, Tensor]  # the parameters or buffers of a module, a name there, the weight itself
 
-_KEPT: Any = WeakTensorKeyDictionary()  # converted weights, for as long as the model is the same and so has the weights
+_CACHE: Any = WeakTensorKeyDictionary()  # converted weights; a changed model has others, as its twin is a new one
 
 
 def double_model(model: Any) -> Any:
@@ -69,7 +69,7 @@ class _Turns:
     def before(self, part: nn.Module, args: Any = ()) -> None:
         for weights, name, tensor in self._places.setdefault(part, _places(part)):
             if type(part) is not nn.Embedding:  # of a plain table, only the rows that are read are converted
-                weights[name] = _kept(tensor, self._device)
+                weights[name] = _cached(tensor, self._device)
 
     def after(self, part: nn.Module, args: Any = (), output: Any = None) -> Any:
         for weights, name, tensor in self._places[part]:
@@ -98,19 +98,19 @@ def _places(part: nn.Module) -> list[Place]:
     ]
 
 
-def _kept(tensor: Tensor, device: torch.device) -> Tensor:
+def _cached(tensor: Tensor, device: torch.device) -> Tensor:
     """The converted weight, from earlier runs if there is room for it."""
     if not isinstance(tensor, nn.Parameter) or not tensor.is_floating_point():
         return _converted(tensor, device)
-    if tensor not in _KEPT and kept_bytes() + tensor.numel() * torch.float64.itemsize <= LIMIT:
-        _KEPT[tensor] = tensor.to(device, torch.float64)
-    kept = _KEPT.get(tensor)
-    return _marked(_converted(tensor, device) if kept is None else kept.detach(), tensor)
+    if tensor not in _CACHE and cached_bytes() + tensor.numel() * torch.float64.itemsize <= LIMIT:
+        _CACHE[tensor] = tensor.to(device, torch.float64)
+    cached = _CACHE.get(tensor)
+    return _marked(_converted(tensor, device) if cached is None else cached.detach(), tensor)
 
 
-def kept_bytes() -> int:
+def cached_bytes() -> int:
     """The memory that converted weights take between runs, at most LIMIT."""
-    return sum(kept.nbytes for kept in list(_KEPT.data.values()))  # another thread may add one meanwhile
+    return sum(cached.nbytes for cached in list(_CACHE.data.values()))  # another thread may add one meanwhile
 
 
 def _converted(tensor: Tensor, device: torch.device) -> Tensor:
@@ -118,7 +118,7 @@ def _converted(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def _marked(result: Tensor, tensor: Tensor) -> Tensor:
-    """A converted weight that says which one it is of; a copy that is kept must not, or it would keep that alive."""
+    """A converted weight that says which one it is of; a cached copy must not, or it would keep that alive."""
     device = result.device
     if isinstance(tensor, nn.Parameter) and tensor.dtype == torch.float32 and tensor.device == device:
         setattr(result, EXACT, tensor)

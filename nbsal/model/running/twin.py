@@ -130,10 +130,10 @@ class Twin:
             version = self._parent.update()
             is_same = version is self._version  # which the parent has as long as its own module
         if not is_same or not self._intact:
-            self._module, self._version = self._made(), version
+            self._module, self._version = self._make_module(), version
             self._intact = True
 
-    def _made(self) -> Any:
+    def _make_module(self) -> Any:
         if self._parent is not None:
             return self._convert(self._parent.module)
         if isinstance(self._original, StandIn):
