@@ -20,7 +20,7 @@ from nbsal.support.errors import NbsalError
 LEAST_SHARED = 1 / 8  # of a variant's tokens, and of those of all variants; less is not worth more batches
 LEAST_SAVED = 1024  # tokens of all variants of a text
 COST = 2  # times the tokens of a text that reading it, and two variants in both ways, computes beside
-MAX_REPEATED = 128  # tokens per batch that are computed again because they do not belong to what all of it shares
+MAX_WASTED = 128  # tokens per batch that are computed again since not all of it shares them, and of its padding
 PADDED = 4  # times the tokens of a usual batch that keys and values may have
 CACHE_ARGUMENTS = ("cache", "past_key_values")  # in the transformers of today, and before 5.24
 READS_LATER = ("dynamic", "longrope")  # rotary positions that depend on the longest position of a batch
@@ -61,7 +61,7 @@ def cache_argument(model: nn.Module) -> str | None:
 def worth_sharing(variants: Sequence[V]) -> list[V]:
     """Those of a text's variants that share so much with it that it pays, beginning with those that share least."""
     chosen = [variant for variant in variants if variant.start >= LEAST_SHARED * variant.size]
-    chosen.sort(key=lambda variant: variant.start)
+    chosen.sort(key=lambda variant: (variant.start, variant.size))
     saved = sum(variant.start for variant in chosen) - COST * max((variant.size for variant in chosen), default=0)
     return chosen if saved >= max(LEAST_SAVED, LEAST_SHARED * sum(variant.size for variant in variants)) else []
 
@@ -70,11 +70,11 @@ def batches(variants: Sequence[V], tokens: int, largest: float) -> Iterator[list
     """Group variants, sorted by start, into batches that are read from the start of their first one."""
 
     def is_full(batch: list[V], variant: V) -> bool:
-        start, count = batch[0].start, len(batch) + 1
-        longest = max(variant.size, *(other.size for other in batch))
-        repeated = sum(other.start - start for other in batch) + variant.start - start
-        too_large = count * (longest - start) > tokens or count * longest > PADDED * tokens
-        return too_large or repeated > MAX_REPEATED or len(batch) >= largest
+        start, members = batch[0].start, [*batch, variant]
+        longest = max(member.size for member in members)
+        wasted = sum(member.start - start + longest - member.size for member in members)
+        too_large = len(members) * (longest - start) > tokens or len(members) * longest > PADDED * tokens
+        return too_large or wasted > MAX_WASTED or len(members) > largest
 
     return batching.fill_batches(variants, is_full)
 

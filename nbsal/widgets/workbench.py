@@ -24,7 +24,7 @@ from nbsal.widgets.parts.token_games import TokenGames
 PANELS = {"layers": ("layers",), "games": ("game",), "heads": ("attention",)}  # and the parts they show
 
 STEP_WORDS = 1600  # a step reads the text again: so many words in all
-FEWEST_STEPS, MOST_STEPS = 8, 20
+FEWEST_STEPS, MOST_STEPS = 4, 20
 
 
 class HidingPart(GamePart):

@@ -181,4 +181,4 @@ def test_only_variants_that_change_late_are_worth_it():
     assert reused.worth_sharing(late + 20 * early) == [], "of so many, the late ones are a small part"
     for batch in reused.batches(late, 400, 7):
         assert len(batch) <= 7 and len(batch) * (80 - batch[0].start) <= 400
-        assert sum(variant.start - batch[0].start for variant in batch) <= reused.MAX_REPEATED
+        assert sum(variant.start - batch[0].start for variant in batch) <= reused.MAX_WASTED

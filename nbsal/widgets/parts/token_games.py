@@ -24,7 +24,7 @@ from nbsal.support.progress import Meter
 MAX_STEPS = 40  # of a curve; in a longer text a step is several words
 RANDOM_STEPS = 4  # of the curve of each random order
 RANDOM_ORDERS = 10  # five, and the same backwards: hiding the first words of one is revealing the last of the other
-LONG, FEWER_ORDERS = 100, 6  # words from which on so many orders do: the more words, the less orders differ
+LONG, FEWER_ORDERS = 100, 2  # words from which on so many orders do: the more words, the less orders differ
 RANDOM_NAME = "random order"
 
 Units = Sequence[Sequence[int]]  # the tokens of each word
