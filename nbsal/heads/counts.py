@@ -22,7 +22,7 @@ from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked, real_number
 
-FORMAT = 2  # of JSON, which earlier versions wrote
+FORMAT = 2  # of JSON, which 0.2.0 wrote during its development
 NOUN = "head study"
 HEADS = "heads"  # what a relation's spread has besides its distances
 MIN_CASES = 30  # relations with fewer cases are marked as weak
@@ -236,7 +236,7 @@ class HeadStudy:
 
 
 def _load_json(path: str | Path) -> HeadStudy:
-    """Load what version 0.2.0 and earlier wrote."""
+    """Load what 0.2.0 wrote during its development."""
     content = read_json(path)
     check_format(path, content.pop("nbsal-head-study"), FORMAT)
     study: HeadStudy = from_plain(HeadStudy, content)

@@ -9,7 +9,7 @@ from nbsal.model.loading.plain_values import from_plain
 from nbsal.model.loading.result_file import load_result, save_result
 from nbsal.model.loading.saved_files import check_format, read_json
 
-FORMAT = 1  # of JSON, which earlier versions wrote
+FORMAT = 1  # of JSON, which 0.2.0 wrote during its development
 ROUNDING = 1e-6
 _FACTS = {"model": str, "method": str, "passes": int, "dropped": int}  # of the provenance, which notes say
 
