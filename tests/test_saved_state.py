@@ -49,7 +49,7 @@ def test_special_tokens_are_left_out_of_the_text_of_early_replies(folder, tmp_pa
 
 @pytest.mark.parametrize(("kind", "name", "field"), [
     (nbsal.Saliency, "saliency.json", "checks"), (nbsal.Answer, "answer.json", "evidence"),
-    (nbsal.Answer, "answer.json", "followed"),
+    (nbsal.Answer, "answer.json", "followed"), (nbsal.heads.HeadMask, "mask.json", "provenance"),
 ])  # fmt: skip
 def test_results_of_version_0_1_0_are_refused_by_the_fields_they_lack(kind, name, field, tmp_path):
     content = json.loads((FOLDERS[0] / name).read_text())

@@ -172,7 +172,7 @@ def _load_json(path: str | Path) -> HeadMask:
     check_format(path, content["nbsal-head-mask"], FORMAT)
     relations = {name: numbers(part, np.int64) for name, part in content["relations"].items()}
     positional, unnamed = (numbers(content[name], np.int64) for name in ("positional", "unnamed"))
-    return HeadMask(positional, relations, unnamed, content.get("provenance", {}))
+    return HeadMask(positional, relations, unnamed, content["provenance"])
 
 
 def _check(mask: HeadMask) -> None:

@@ -66,7 +66,7 @@ def mask(name: str) -> HeadMask | None:
     (6, 12)
     """
     _check_name(name)
-    path = MASKS / f"{name.removeprefix('demo/')}.json"
+    path = MASKS / f"{name.removeprefix('demo/')}.nbsal"
     return HeadMask.load(path) if path.exists() else None
 
 

@@ -153,7 +153,7 @@ def test_masks_are_computed_and_saved(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(masks, "KINDS", ("reviews",))
     monkeypatch.setattr("sys.argv", ["masks"])
     masks.main()
-    mask = HeadMask.load(tmp_path / "masks" / "reviews.json")
+    mask = HeadMask.load(tmp_path / "masks" / "reviews.nbsal")
     assert f"demo/reviews: {mask}" in capsys.readouterr().out
 
 

@@ -21,7 +21,7 @@ def main() -> None:
     for name in KINDS:
         start = time.time()
         results = study(load(f"demo/{name}"), treebank, progress=False)
-        results.mask().save(MASKS / f"{name}.json")
+        results.mask().save(MASKS / f"{name}.nbsal")
         print(f"demo/{name}: {results.mask()} after {time.time() - start:.0f} s, {results.rows} positions")
 
 
