@@ -60,7 +60,7 @@ def delta(name: str) -> Any:
 
 @checked
 def mask(name: str) -> HeadMask | None:
-    """The attention heads of an embedded model that follow syntax or position, from `nbsal.samples.training.masks`.
+    """The attention heads of an embedded model that follow syntax or position, from `tests/training/masks.py`.
 
     >>> mask("demo/reviews").shape
     (6, 12)
