@@ -79,7 +79,6 @@ def _check(answer: Any) -> None:
 
 
 def _check_evidence(evidence: Evidence, reading: Reading) -> None:
-    """Refuse what was measured if it does not fit the reply."""
     units, count, size = reading.units(evidence.level), len(evidence.places), len(reading.reply_ids)
     measured = (evidence.logprob, evidence.nothing, evidence.without)
     named = all(hides(units, place).any() for place in evidence.places)
@@ -91,7 +90,6 @@ def _check_evidence(evidence: Evidence, reading: Reading) -> None:
 
 
 def _check_followed(followed: Followed, shape: tuple[int, ...], size: int) -> None:
-    """Refuse the scores through the reply if they do not fit the others."""
     times, parts = len(followed.arrived), (followed.scores, followed.arrived, followed.carried)
     shapes, finite = [array.shape for array in parts], all(np.isfinite(array).all() for array in parts)
     if shapes != [shape, (times, size), (times, size, size)] or not finite or not times or followed.hops in (0, -1):

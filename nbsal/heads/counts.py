@@ -197,7 +197,6 @@ class HeadStudy:
         self.position_spread.add(len(columns), {str(offset): heads for offset, heads in counts.items()})
 
     def _check(self) -> None:
-        """Refuse inconsistent counts."""
         by_relation = (self.hits, self.cases, self.distances)
         spreads = [self.position_spread, *self.relation_spreads.values()]
         totals = [*self.cases.values(), *chain.from_iterable(counts.values() for counts in self.distances.values())]

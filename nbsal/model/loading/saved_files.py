@@ -89,7 +89,6 @@ def _make_alike(temporary: Path, target: Path) -> bool:
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
-    """The object that a JSON file holds."""
     return parse_json(read(path, LARGEST_JSON).decode("utf-8"))
 
 
