@@ -46,7 +46,7 @@ MODULES = (
 EXCLUDED = {
     *"Trace Encoded Saliency LayerSaliency Results Cache Corpus HeadStudy Table View Answer Replies".split(),
     *"Subject.logits Subject.with_model Subject.record_source Trace.relevance_maps Trace.cached".split(),
-    *"weigh Corpus.units Cache.explain Cache.masked_logits HeadStudy.count View.on_select".split(),
+    *"weigh Corpus.units Cache.explain Cache.logits_without HeadStudy.count View.on_select".split(),
     *"Explainer.reply Explainer.encoded Explainer.encoded_layers Encoded.__getitem__ Encoded.padded".split(),
 }
 OPERATORS = ("__or__", "__and__", "__add__")

@@ -9,9 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from nbsal.ablation.texts import REMOVE
 from nbsal.answers import answer_file, tables
 from nbsal.answers.judgement import Judgement, judge
-from nbsal.answers.lazy import Hiding, statistics
+from nbsal.answers.lazy import statistics
 from nbsal.answers.page import AnswerPicture, answer_html
 from nbsal.answers.prompt.reading import Reading, TokenStatistics, Unit
 from nbsal.answers.prompt.reply_span import tokens_of
@@ -208,11 +209,11 @@ class Answer(Exportable):
 
         `unit` is as in `nbsal.answer`, by default that of the answer. Subsets that were run before are not run again.
         """
-        hiding = self._still_running().hiding
+        experiment = self._still_running().experiment
         if unit is not None:
-            hiding = hiding.with_units(self.reading.units(unit))
-        scores = self.unit_scores(hiding.units)
-        return judge(self.method, scores, hiding, self.tokens_of, k, random, subsets, seed, progress, cancel)
+            experiment = experiment.with_units(self.reading.units(unit))
+        scores = self.unit_scores(experiment.parts)
+        return judge(self.method, scores, experiment, self.tokens_of, k, random, subsets, seed, progress, cancel)
 
     def lens(self, layers: Sequence[int] | None = None, k: int = 5) -> "pandas.DataFrame":
         """What each layer says in place of each token of the reply, decoded by the model's LM head.
@@ -261,9 +262,9 @@ class Answer(Exportable):
         if self.evidence is not None:
             return self
         units = self.reading.units(self.evidence_level)
-        hiding = Hiding(self._still_running().explainer.subject, self.reading, units)
-        with Meter(passes(hiding), progress, cancel) as meter:
-            return replace(self, evidence=measure(hiding, meter, self.evidence_level))
+        experiment = self._still_running().experiment.with_units(units, REMOVE)
+        with Meter(passes(experiment), progress, cancel) as meter:
+            return replace(self, evidence=measure(experiment, meter, self.evidence_level))
 
     def picture(self) -> AnswerPicture:
         """What a picture shows: the words of the reply that depend most on the sources, or all of it."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from nbsal.ablation.engine import Ablation
+from nbsal.ablation.served import rewriting
 from nbsal.answers.answer import Answer
 from nbsal.answers.prompt import generate as writing
 from nbsal.answers.prompt.generate import Generated
@@ -16,8 +18,8 @@ from nbsal.answers.prompt.reading import Reading, TokenStatistics
 from nbsal.answers.prompt.requests import check_reply_ids, read_asked
 from nbsal.answers.prompt.sources import has_tool_results
 from nbsal.answers.scoring import served
-from nbsal.answers.scoring.hiding import Hiding
 from nbsal.answers.scoring.hops import SUMMED_HOPS, Count, no_rows
+from nbsal.answers.scoring.reply_experiment import ReplyExperiment, hide_units
 from nbsal.answers.scoring.rows import Rows, default_number, score_rows
 from nbsal.answers.scoring.running import Running
 from nbsal.answers.scoring.statistics import token_statistics
@@ -148,17 +150,15 @@ def explain_reply(
         server.caller.check(plan_reply(explainers, asked, reply, settings).calls)
     reading, origin = read(subject, asked, reply, settings)
     level = evidence_level(reading, settings.unit)
-    hiding = Hiding(subject, reading, reading.units(level), batch_size=settings.batch_size)
+    ablation = Ablation(subject, settings.batch_size)
+    experiment = hide_units(ablation, reading, reading.units(level), number=settings.number)
     steps = len(reading.reply_ids) * len(explainers)
-    with Meter(steps + settings.check * passes(hiding), settings.progress, settings.cancel) as meter:
-        answers = explain_reading(explainers, reading, origin, settings, meter)
+    with Meter(steps + settings.check * passes(experiment), settings.progress, settings.cancel) as meter:
+        answers = explain_reading(explainers, reading, origin, settings, meter, ablation)
         if not settings.check or settings.number == AGREEMENT:
             return answers
         try:
-            # What a method that hides the same units has run already is not run again.
-            own = [answer.running.hiding for answer in answers.values() if answer.running is not None]
-            shared = [each for each in own if each.setting == hiding.setting and each.units == hiding.units]
-            evidence = measure([*shared, hiding][0], meter, level)
+            evidence = measure(experiment, meter, level)
         except STOPS as error:
             error.partial = answers.get("", answers)
             raise
@@ -247,16 +247,17 @@ def explain_reading(
     origin: dict[str, Any],
     settings: ReplySettings,
     meter: Meter,
+    ablation: Ablation | None = None,
 ) -> dict[str, Answer]:
     """An answer by each explainer of one model, for a prompt and a reply that were read already.
 
-    `meter` counts the tokens of the reply once for each explainer. A cancelled call keeps the tokens that were
-    explained: its error has the answers as `partial`, with zeros as the scores of all other tokens; of an explainer
-    with a blank name, its answer alone.
+    What methods run with parts left out is kept in the `ablation`. `meter` counts the tokens of the reply once for each
+    explainer. A cancelled call keeps the tokens that were explained: its error has the answers as `partial`, with zeros
+    as the scores of all other tokens; of an explainer with a blank name, its answer alone.
     """
-    runnings = _runnings(explainers, reading, settings)
-    origin = dict(origin)
-    subject, drawn = next(iter(explainers.values())).subject, origin.pop("drawn", None)
+    subject, origin = next(iter(explainers.values())).subject, dict(origin)
+    runnings = _runnings(explainers, reading, settings, ablation or Ablation(subject, settings.batch_size))
+    drawn = origin.pop("drawn", None)
     try:
         statistics = token_statistics(subject, reading, drawn, settings.number)
     except STOPS as error:
@@ -282,9 +283,11 @@ def explain_reading(
     return {name: answer.through(settings.hops) for name, answer in answers().items()}
 
 
-def _runnings(explainers: Mapping[str, Explainer], reading: Reading, settings: ReplySettings) -> dict[str, Running]:
+def _runnings(
+    explainers: Mapping[str, Explainer], reading: Reading, settings: ReplySettings, ablation: Ablation
+) -> dict[str, Running]:
     """What explains the reply, by name; methods that hide units in the same way share the runs."""
-    units, hidings = reading.units(settings.unit), dict[str | int, Hiding]()
+    units, experiments = reading.units(settings.unit), dict[str | int, ReplyExperiment]()
     runnings = {}
     served.check_number(next(iter(explainers.values())).subject, settings.number)
     for name, explainer in explainers.items():
@@ -302,9 +305,10 @@ def _runnings(explainers: Mapping[str, Explainer], reading: Reading, settings: R
                     f"unit={settings.unit!r} the prompt has {len(units)}. Choose a smaller unit."
                 )
                 raise InputError(message, argument="unit", value=settings.unit)
-        if way not in hidings:
-            hidings[way] = Hiding(explainer.subject, reading, units, way, settings.batch_size)
-        runnings[name] = Running(explainer, reading, settings.number or default_number(explainer), units, hidings[way])
+        if way not in experiments:
+            experiments[way] = hide_units(ablation, reading, units, way, settings.number)
+        number = settings.number or default_number(explainer)
+        runnings[name] = Running(explainer, reading, number, units, experiments[way])
     return runnings
 
 
@@ -329,17 +333,18 @@ def needs_of(
     unwritten = name if reply is None else ""
     ids = tokenize_reply(subject, prompt, reply)[0] if isinstance(reply, str) else served.check_ids(server, reply)
     reading = with_reply(subject, prompt, prompt.ids[:1] if unwritten else check_reply_ids(subject, prompt, ids))
-    runnings = _runnings(explainers, reading, settings)
-    tables = [(running.hiding, running.coalitions(running.method)) for running in runnings.values()]  # type: ignore[arg-type]
+    ablation = Ablation(subject)
+    runnings = _runnings(explainers, reading, settings, ablation)
+    tables = [(running.experiment, running.coalitions(running.method)) for running in runnings.values()]  # type: ignore[arg-type]
     agreement = settings.number == AGREEMENT
     if settings.check and not agreement:
-        checked_units = Hiding(subject, reading, reading.units(evidence_level(reading, settings.unit)))
-        tables.append((checked_units, subsets(checked_units)))
-    queries = [hiding.query(row) for hiding, table in tables for row in np.unique(table, axis=0)]
+        check = hide_units(ablation, reading, reading.units(evidence_level(reading, settings.unit)))
+        tables.append((check, subsets(check)))
+    queries = [experiment.query(row) for experiment, table in tables for row in np.unique(table, axis=0)]
     if not agreement:
         queries.append(served.whole(server, reading))
     longest = int(settings.generate["max_new_tokens"]) if unwritten else 0
-    again = None if unwritten else served.agreement_settings(reading)
+    again = None if unwritten else rewriting(len(reading.reply_ids))
     return Needs(queries, unwritten, longest, agreement, again)
 
 
@@ -363,7 +368,7 @@ def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: d
         provenance |= server.provenance
     if isinstance(method, Perturbation):
         subsets = {subset.tobytes() for subset in running.coalitions(method)}
-        provenance |= {"parameters": method.parameters(), "hidden": running.hiding.way, "subsets": len(subsets)}
+        provenance |= {"parameters": method.parameters(), "hidden": running.experiment.hidden, "subsets": len(subsets)}
     provenance |= rows.completeness
     if method.averages_span:
         provenance["span"] = SUMMED_HOPS if method.sums_hops else "averaged"

@@ -6,9 +6,9 @@ from threading import Event
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nbsal.answers.lazy import Hiding
+from nbsal.ablation import tables
+from nbsal.answers.lazy import ReplyExperiment
 from nbsal.explain.saliency import check_axes
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
@@ -114,7 +114,7 @@ class Judgement:
 def judge(
     method: str,
     scores: Floats,
-    hiding: Hiding,
+    experiment: ReplyExperiment,
     tokens_of: Callable[[Any], Sequence[int]],
     k: Sequence[int],
     random: int,
@@ -124,30 +124,22 @@ def judge(
     cancel: Event | None,
 ) -> Judgement:
     """Hide units best first, in random orders and in random subsets; `scores` are [reply token, unit]."""
-    count = len(hiding.units)
+    count = len(experiment.units)
     if count < 2:
         message = f"The prompt has {plural(count, 'unit')} to hide, and orders need two. Choose a smaller unit."
         raise InputError(message, argument="unit", value=count)
     random, subsets, seed = positive_number(random, "random"), positive_number(subsets, "subsets"), seed_number(seed)
     steps = tuple(positive_number(step, "k") for step in as_list(k, "k", "must be a list of numbers of units"))
-    tokens = tuple(hiding.reading.content)
+    tokens = tuple(experiment.reading.content)
     best_first = np.argsort(-scores[list(tokens)].sum(0), kind="stable")
     generator = np.random.default_rng(seed)
     orders = [best_first, *(generator.permutation(count) for _ in range(random))]
-    drawn = generator.random((subsets, count)) < 0.5
-    table = np.concatenate([*map(_steps, orders), drawn])
+    drawn = tables.drawn(1 - generator.random((subsets, count)), 0.5)
+    table = np.concatenate([*(tables.without_first(order, range(count + 1)) for order in orders), drawn])
     with Meter(len(table), progress, cancel) as meter:
-        values = hiding.values(table, meter)
+        values = experiment.numbers(table, meter=meter)
     curves = values[:-subsets].reshape(len(orders), count + 1, -1)
     return Judgement(method, tokens_of, steps, curves[0], curves[1:], drawn, values[-subsets:], scores, tokens)
-
-
-def _steps(order: NDArray[np.int64]) -> Flags:
-    """Which units stay after each step of an order, [step, unit]."""
-    stays = np.ones((len(order) + 1, len(order)), dtype=bool)
-    for step, unit in enumerate(order):
-        stays[step + 1 :, unit] = False
-    return stays
 
 
 def _mean_drop(curve: Floats) -> float:

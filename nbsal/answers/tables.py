@@ -80,5 +80,5 @@ def _part_scores(answer: Any, parts: Sequence[Sequence[int]], hops: Count | None
 
 def _drop(answer: Any, unit: int, part: Sequence[int]) -> float | None:
     """The drop without a unit, if the model was run without it before."""
-    drops = None if answer.running is None else answer.running.hiding.cached_drop(unit)
+    drops = None if answer.running is None else answer.running.experiment.cached_drop(unit)
     return None if drops is None else float(drops[list(part)].sum())

@@ -15,9 +15,8 @@ from torch import Tensor
 
 from nbsal.evaluation import published
 from nbsal.evaluation._hiding import check_fractions, evaluate_hiding
-from nbsal.evaluation.cache import Cache, Coalitions, Explainers, Run
+from nbsal.evaluation.cache import Cache, Explainers, Run, Tokens
 from nbsal.evaluation.results import MetricInfo, Results
-from nbsal.model.text.tokens import Row
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.progress import Progress
@@ -80,7 +79,7 @@ def faithfulness(
         labels,
         random=random,
         explain_labels=True,
-        coalitions=lambda row, order: deletion_coalitions(row, order, points, shares),
+        hidden=lambda _, order: hidden_at(order, points, shares),
         way=way,
         measure=lambda run, logits, gold: _losses(run, logits, gold, len(points), len(shares)),
         points={name: grids[name] for name in names},
@@ -101,14 +100,12 @@ def _check_measures(measures: Collection[str]) -> list[str]:
     return [name for name in MEASURES if name in values]
 
 
-def deletion_coalitions(row: Row, order: Sequence[int], points: Sequence[float], shares: Sequence[float]) -> Coalitions:
-    """The full text; the text without its top tokens at every point, then at every share; then these tokens alone."""
-    rank = np.full(len(row), -1)
-    rank[list(order)] = np.arange(len(order))
+def hidden_at(order: Tokens, points: Sequence[float], shares: Sequence[float]) -> list[Tokens]:
+    """None of the tokens; the top ones at every point, then at every share; then all but these."""
     point_counts = [round(point * len(order)) for point in points]
     share_counts = [math.ceil(share * len(order)) for share in shares]
-    without = (rank < 0) | (rank >= np.array([0, *point_counts, *share_counts])[:, None])
-    return np.concatenate([without, rank < np.array(share_counts, int)[:, None]])
+    counts = [0, *point_counts, *share_counts]
+    return [*(order[:count] for count in counts), *(order[count:] for count in share_counts)]
 
 
 def log_probabilities(run: Run, logits: Tensor, label: int | None) -> Floats:

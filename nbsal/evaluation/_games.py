@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from nbsal.evaluation._hiding import check_fractions, evaluate_hiding
-from nbsal.evaluation.cache import Cache, Coalitions, Explainers
+from nbsal.evaluation.cache import Cache, Explainers, Tokens
 from nbsal.evaluation.results import GAMES, MetricInfo, Results
 from nbsal.explain.explainer import Explainer
 from nbsal.methods.base import LayerMethod
@@ -68,7 +68,7 @@ def games(
         labels,
         random=random,
         explain_labels=False,
-        coalitions=lambda row, order: coalition_steps(row, order, points, relative_to),
+        hidden=lambda row, order: hidden_at(row, order, points, relative_to),
         way="remove",
         measure=lambda _, logits, gold: _correct(logits, gold, points),
         points=dict.fromkeys(GAMES, points),
@@ -81,17 +81,11 @@ def games(
     )
 
 
-def coalition_steps(
-    row: Row, order: Sequence[int], points: Sequence[float], relative_to: str = "content"
-) -> Coalitions:
-    """The tokens that stay at each point of the Revealing game, then of the Hiding game: [coalition, token]."""
+def hidden_at(row: Row, order: Tokens, points: Sequence[float], relative_to: str = "content") -> list[Tokens]:
+    """The tokens that are hidden at each point of the Revealing game, then of the Hiding game."""
     length = len(order) if relative_to == "content" else sum(row.mask)
-    counts = np.array([round(point * length) for point in points])
-    rank = np.full(len(row), -1)
-    rank[list(order)] = np.arange(len(order))
-    revealed = rank < counts[:, None]
-    remaining = rank >= counts[:, None]
-    return np.concatenate([revealed, remaining | (rank < 0)])
+    counts = [round(point * length) for point in points]
+    return [*(order[count:] for count in counts), *(order[:count] for count in counts)]
 
 
 def _correct(logits: Sequence[Tensor], gold: list[int] | None, points: Sequence[float]) -> dict[str, Floats]:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from nbsal.ablation.decision import filler_id
 from nbsal.evaluation.cache import (
     Cache,
-    Coalitions,
     Explainers,
     Run,
+    Tokens,
     cache_or_new,
     encode_texts,
     named_explainers,
@@ -38,7 +39,7 @@ def evaluate_hiding(
     *,
     random: int,
     explain_labels: bool,
-    coalitions: Callable[[Row, Sequence[int]], Coalitions],
+    hidden: Callable[[Row, Tokens], Sequence[Tokens]],
     way: str | int,
     measure: Callable[[Run, Sequence[Tensor], list[int] | None], Mapping[str, Floats]],
     points: Mapping[str, Sequence[float]],
@@ -49,11 +50,11 @@ def evaluate_hiding(
     progress: Progress,
     cancel: Event | None,
 ) -> Results:
-    """Run every text under its coalitions for every explainer and measure the logits.
+    """Run every text without sets of its tokens for every explainer and measure the logits.
 
-    `coalitions` takes a text and the order of its tokens; `measure` takes the logits of all texts and their labels and
-    returns [point, text] for each measure; `points` has the points of each measure. The predicted class is explained,
-    or with `explain_labels` the gold one. The first of `notes` follows the number of texts.
+    `hidden` takes a text and the order of its tokens and gives the sets; `measure` takes the logits of all texts and
+    their labels and returns [point, text] for each measure; `points` has the points of each measure. The predicted
+    class is explained, or with `explain_labels` the gold one. The first of `notes` follows the number of texts.
     """
     members = named_explainers(explainers)
     members |= random_explainers(members, random)
@@ -61,12 +62,13 @@ def evaluate_hiding(
     rows = encode_texts([explainer for _, explainer in flat], texts)
     for subject in rows:
         check_classifier(subject)
+        filler_id(subject, way)  # raises an error if the way is not available
     first_rows = next(iter(rows.values()))
     size = len(first_rows)
     label_list = None if labels is None else as_list(labels, "labels", LABELS)
     gold = {subject: None if label_list is None else label_indices(subject, label_list, size) for subject in rows}
     targets = label_list if explain_labels and label_list is not None else [None] * size
-    count = len(coalitions(first_rows[0], first_rows[0].content))  # the same for every text
+    count = len(hidden(first_rows[0], first_rows[0].content))  # the same for every text
     total = size * (len(rows) + count * len(flat))
     with cache_or_new(cache) as cache, Meter(total, progress, cancel) as meter:
         explanations = cache.explain([explainer for _, explainer in flat], rows, targets, batch_size, meter)
@@ -74,8 +76,8 @@ def evaluate_hiding(
             Run(explainer.subject, rows[explainer.subject], token_order(saliencies, name))
             for (name, explainer), saliencies in zip(flat, explanations, strict=True)
         ]
-        hidden = [[coalitions(*text) for text in zip(run.rows, run.orders, strict=True)] for run in runs]
-        logits = cache.masked_logits(runs, hidden, way, meter)
+        sets = [[hidden(*text) for text in zip(run.rows, run.orders, strict=True)] for run in runs]
+        logits = cache.logits_without(runs, sets, way, meter)
     values: dict[str, list[Mapping[str, Floats]]] = {name: [] for name in members}
     for (name, _), run, run_logits in zip(flat, runs, logits, strict=True):
         values[name].append(measure(run, run_logits, gold[run.subject]))

@@ -15,20 +15,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nbsal.ablation import experiment, tables
+from nbsal.ablation.decision import DecisionText
+from nbsal.ablation.engine import Ablation
+from nbsal.ablation.experiment import Experiment
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.many import batches_for, explain_rows
 from nbsal.explain.saliency import Saliency
-from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded, Row
-from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import Text, as_list, checked, is_iterable, positive_number, text_list, whole_number
 
 Explainers = Explainer | Sequence[Explainer] | Mapping[str, Explainer | Sequence[Explainer]]
 Key = tuple[Subject, Hashable]
-Coalitions = Flags  # [coalition, token], True where the token stays
+Tokens = Sequence[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class Run:
 
     subject: Subject
     rows: Encoded
-    orders: Sequence[Sequence[int]]
+    orders: Sequence[Tokens]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,7 @@ class Cache:
     """
 
     saliencies: dict[Key, dict[tuple[Row, Any], Saliency]] = field(default_factory=dict)
-    masked_models: dict[tuple[Subject, str | int], MaskedModel] = field(default_factory=dict)
+    ablations: dict[Subject, Ablation] = field(default_factory=dict)
     weights: dict[Subject, Any] = field(default_factory=dict)  # version of each subject when last explained
 
     def explain(
@@ -90,27 +92,28 @@ class Cache:
             for explainer, cached in zip(explainers, caches, strict=True)
         ]
 
-    def masked_logits(
-        self, runs: Sequence[Run], coalitions: Sequence[Sequence[Coalitions]], way: str | int, meter: Meter
+    def logits_without(
+        self, runs: Sequence[Run], hidden: Sequence[Sequence[Sequence[Tokens]]], way: str | int, meter: Meter
     ) -> list[list[Tensor]]:
-        """Logits of every text of every run under each of its coalitions; `meter` counts coalitions."""
+        """Logits of every text of every run without each of some sets of tokens; `meter` counts sets."""
         run_logits: dict[int, list[Tensor]] = {}
         for subject in dict.fromkeys(run.subject for run in runs):
             members = [at for at, run in enumerate(runs) if run.subject is subject]
             rows = runs[members[0]].rows
-            stacked = [np.concatenate([coalitions[at][i] for at in members]) for i in range(len(rows))]
-            logits = self.masked_model(subject, way).logits(list(rows), stacked, meter)
-            sizes = [[len(coalitions[at][i]) for at in members] for i in range(len(rows))]
+            sets = [list(chain.from_iterable(hidden[at][i] for at in members)) for i in range(len(rows))]
+            experiments = [self.experiment(subject, row, [(i,) for i in range(len(row))], way) for row in rows]
+            left = [tables.without(len(row), *some) for row, some in zip(rows, sets, strict=True)]
+            logits = experiment.run(experiments, left, meter)
+            sizes = [[len(hidden[at][i]) for at in members] for i in range(len(rows))]
             parts = [torch.split(text_logits, size) for text_logits, size in zip(logits, sizes, strict=True)]
             run_logits |= {at: [part[place] for part in parts] for place, at in enumerate(members)}
         return [run_logits[at] for at in range(len(runs))]
 
     @checked
-    def masked_model(self, subject: Subject, way: str | int) -> MaskedModel:
-        """The cached forward passes of a subject with tokens hidden in that way."""
-        if (subject, way) not in self.masked_models:
-            self.masked_models[subject, way] = MaskedModel(subject, way)
-        return self.masked_models[subject, way]
+    def experiment(self, subject: Subject, row: Row, units: Sequence[Tokens], way: str | int) -> Experiment:
+        """The experiment that hides units of a text in that way, and reads the logits."""
+        ablation = self.ablations.setdefault(subject, Ablation(subject))
+        return Experiment(ablation, DecisionText(subject, row, way=way), units)
 
     def _drop_outdated(self, subject: Subject) -> None:
         """Drop the subject's explanations if its model has changed since they were computed."""

@@ -6,7 +6,7 @@ segment ids. Fractions are of all tokens. Hidden tokens become id 0 and stay vis
 are taken over the texts of each of ten workers, then over the workers, however few texts one of them has.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from threading import Event
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation._hiding import LABELS, check_classifier, label_indices
-from nbsal.evaluation.cache import Cache, Coalitions, Explainers, Run, cache_or_new, encode_texts, named_explainers
+from nbsal.evaluation.cache import Cache, Explainers, Run, Tokens, cache_or_new, encode_texts, named_explainers
 from nbsal.evaluation.curve import Curve, text_order
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.model.text.tokens import Encoded, Row
@@ -75,14 +75,14 @@ def published_deletion(
         saliencies = cache.explain(flat, {subject: Encoded(explained, encoded.pad_id)}, gold, batch_size, meter)
         orders = [[_order(s.scores) for s in run] for run in saliencies]
         runs = [Run(subject, Encoded(perturbed, encoded.pad_id), run_orders) for run_orders in orders]
-        coalitions = [[_coalitions(*pair) for pair in zip(perturbed, run.orders, strict=True)] for run in runs]
-        logits = cache.masked_logits(runs, coalitions, 0, meter)
+        hidden = [[_hidden(*pair) for pair in zip(perturbed, run.orders, strict=True)] for run in runs]
+        logits = cache.logits_without(runs, hidden, 0, meter)
     logs = np.array(
         [
             [[*part.double().log_softmax(-1)[:, label]] for part, label in zip(run_logits, gold, strict=True)]
             for run_logits in logits
         ]
-    )  # [run, text, coalition]
+    )  # [run, text, set]
     likely = np.exp(logs[0, :, 0]) >= min_probability
     weights = _weights(worker[used], likely, min_probability)
     values = {"aopc": np.exp(logs[..., :1]) - np.exp(logs[..., 1:]), "log-odds": logs[..., 1:] - logs[..., :1]}
@@ -102,13 +102,10 @@ def _order(scores: Any) -> list[int]:
     return [int(position) for position in np.argsort(-scores, kind="stable")]
 
 
-def _coalitions(row: Row, order: Sequence[int]) -> Coalitions:
-    """The full text, and the tokens that stay at every fraction."""
+def _hidden(row: Row, order: Tokens) -> list[Tokens]:
+    """No token, and those that are hidden at every fraction."""
     replaceable = [position for position in order[:-1] if row.tokens[position] not in NEVER_HIDDEN]
-    stays = np.ones((1 + len(FRACTIONS), len(row)), dtype=bool)
-    for at, fraction in enumerate(FRACTIONS, 1):
-        stays[at, replaceable[: round(fraction * len(row))]] = False
-    return stays
+    return [replaceable[: round(fraction * len(row))] for fraction in (0, *FRACTIONS)]
 
 
 def _weights(worker: Any, likely: Any, min_probability: float) -> Floats:

@@ -6,10 +6,13 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from nbsal.ablation.decision import DecisionText
+from nbsal.ablation.engine import Ablation
+from nbsal.ablation.experiment import Experiment
+from nbsal.ablation.texts import REMOVE, TEXT
 from nbsal.explain.decision_facts import (
     DECIDED,
     LEAST_GROUP,
@@ -28,7 +31,6 @@ from nbsal.explain.decision_facts import (
 )
 from nbsal.explain.saliency import Saliency
 from nbsal.methods.rng import text_rng
-from nbsal.model.running.masking import TEXT, MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.target import Target
 from nbsal.model.targets import best_span, decide, is_regression, span_text
@@ -45,21 +47,21 @@ REDRAWN = 4  # times that random words are drawn for each draw that must differ 
 
 def way_of(method: Any) -> str | int:
     """How a method hides tokens; those of methods that hide none are removed."""
-    way = getattr(method, "way", "remove")
-    return "remove" if way == TEXT else way
+    way = getattr(method, "way", REMOVE)
+    return REMOVE if way == TEXT else way
 
 
-def check(saliency: Saliency, masked_model: MaskedModel, target: Any, passes: int, meter: Meter) -> Check:
+def check(saliency: Saliency, ablation: Ablation, way: str | int, target: Any, passes: int, meter: Meter) -> Check:
     """What hiding the words of a saliency does to the decision, in at most `passes` forward passes.
 
     A set of words that is named is the smallest of its subsets that does the same.
     """
-    subject, row = masked_model.subject, saliency.row
+    subject, row = ablation.subject, saliency.row
     reading, logits = _read(saliency, subject, target)
     meter.step()
     result = _unchecked(saliency, subject, reading, logits)
     tried = result.candidates[: max(1, (passes - 1 - MOST_NAMED) // 2)]
-    hide = partial(_hide, masked_model, row, reading, meter)
+    hide = partial(_hide, _words(ablation, row, reading, way), reading, meter)
     result = replace(result, candidates=tried, alone=hide([word.words for word in tried]))
     if not (named := choose_named(result)):
         return result
@@ -72,9 +74,9 @@ def check(saliency: Saliency, masked_model: MaskedModel, target: Any, passes: in
     return replace(result, random=random, drawn=len(hidden))
 
 
-def first_check(saliency: Saliency, masked_model: MaskedModel, target: Any, meter: Meter) -> Check:
+def first_check(saliency: Saliency, ablation: Ablation, way: str | int, target: Any, meter: Meter) -> Check:
     """What hiding the strongest word, the strongest set of words and as many random ones does, in three passes."""
-    subject, row = masked_model.subject, saliency.row
+    subject, row = ablation.subject, saliency.row
     reading, logits = _read(saliency, subject, target, recorded=False)
     result = _unchecked(saliency, subject, reading, logits)
     if not (main := [result.candidates[number] for number in result.main]):
@@ -87,7 +89,8 @@ def first_check(saliency: Saliency, masked_model: MaskedModel, target: Any, mete
     sets = list(dict.fromkeys([(0,), group]))
     places = _places(tried, group)
     random = _random_words(row, _places(tried, range(len(tried))), len(places), FIRST - len(sets))
-    outcomes = _hide(masked_model, row, reading, meter, [*(_places(tried, each) for each in sets), *random])
+    experiment = _words(ablation, row, reading, way)
+    outcomes = _hide(experiment, reading, meter, [*(_places(tried, each) for each in sets), *random])
     result = replace(result, candidates=tried, alone=outcomes[:1], random=outcomes[len(sets) :], drawn=len(places))
     return replace(with_first(result, group, outcomes[len(sets) - 1]), first=True)
 
@@ -202,15 +205,17 @@ def _random_words(row: Row, hidden: Sequence[int], size: int, draws: int) -> lis
     return [list(draw) for draw in different]
 
 
+def _words(ablation: Ablation, row: Row, reading: _Reading, way: str | int) -> Experiment:
+    """The experiment that hides words of a text."""
+    return Experiment(ablation, DecisionText(ablation.subject, row, reading, way), [word.tokens for word in row.words])
+
+
 def _hide(
-    masked_model: MaskedModel, row: Row, reading: _Reading, meter: Meter, hidden: Sequence[Sequence[int]]
+    experiment: Experiment, reading: _Reading, meter: Meter, hidden: Sequence[Sequence[int]]
 ) -> tuple[Outcome, ...]:
     """What the model does without each of several sets of words."""
-    coalitions = np.ones((len(hidden), len(row)), dtype=bool)
-    for coalition, numbers in zip(coalitions, hidden, strict=True):
-        coalition[[token for number in numbers for token in row.words[number].tokens]] = False
-    outcomes: list[Outcome] = []
+    subject, outcomes = experiment.ablation.subject, list[Outcome]()
     for start in range(0, len(hidden), AT_ONCE):
-        (values,) = masked_model.values([row], [coalitions[start : start + AT_ONCE]], [reading], meter)
-        outcomes += [reading.outcome(value, masked_model.subject) for value in values]
+        values = experiment.without(*hidden[start : start + AT_ONCE], meter=meter)
+        outcomes += [reading.outcome(value, subject) for value in values]
     return tuple(outcomes)

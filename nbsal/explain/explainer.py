@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import torch
 from torch import Tensor
 
+from nbsal.ablation.engine import Ablation
 from nbsal.explain import checking
 from nbsal.explain.decision_facts import DECIDED, budget
 from nbsal.explain.explanation import PAIRED, versions
@@ -23,7 +24,6 @@ from nbsal.methods.default import FOR_DECISIONS, FOR_LAYERS, default_method
 from nbsal.model import limits
 from nbsal.model.loading.kinds import reads_single_texts
 from nbsal.model.loading.load import as_subject
-from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.targets import every_target, is_regression, rows_for_targets
 from nbsal.model.text.tokens import Encoded, Row
@@ -133,9 +133,9 @@ class Explainer:
         >>> explain.check(explain("A warm and funny film.")).check.state
         'supported'
         """
-        limit, masked_model = budget(passes), MaskedModel(self.subject, checking.way_of(self.method))
+        limit, ablation, way = budget(passes), Ablation(self.subject), checking.way_of(self.method)
         with Meter(limit, progress, cancel) as meter:
-            return saliency.with_check(checking.check(saliency, masked_model, target, limit, meter))
+            return saliency.with_check(checking.check(saliency, ablation, way, target, limit, meter))
 
     def rescue(self, text: Text, target: Any = None, passes: bool | int = True) -> Saliency:
         """Explain a text by another method: the first of the default ones whose words matter once they are hidden.
@@ -148,12 +148,12 @@ class Explainer:
         >>> explain("Nobody laughed.", check=True).check.state, explain.rescue("Nobody laughed.").check.state
         ('contradicted', 'supported')
         """
-        encoded, limit = self._encode_text(text), budget(passes)
+        encoded, limit, ablation = self._encode_text(text), budget(passes), Ablation(self.subject)
         tried: list[tuple[float, Saliency]] = []
         for rival in self._rivals():
             (saliency,) = explain_batch({"": rival}, encoded, [target])[""]
-            masked_model = MaskedModel(self.subject, checking.way_of(rival.method))
-            check = checking.check(saliency, masked_model, target, limit, Meter(None))
+            way = checking.way_of(rival.method)
+            check = checking.check(saliency, ablation, way, target, limit, Meter(None))
             tried.append((check.effect(check.together), saliency.with_check(check)))
             if check.state == "supported":
                 return tried[-1][1]

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from nbsal.support.lazy import LazyClass, LazyModule
 
 if TYPE_CHECKING:
+    from nbsal.ablation.decision import DecisionText as DecisionText
+    from nbsal.ablation.engine import Ablation as Ablation
+    from nbsal.ablation.experiment import Experiment as Experiment
     from nbsal.methods import catalogue as catalogue
     from nbsal.methods import crossing as crossing
     from nbsal.methods import default as default
@@ -18,7 +21,6 @@ if TYPE_CHECKING:
     from nbsal.methods.propagation import MaskLRP as MaskLRP
     from nbsal.model import identity as identity
     from nbsal.model import targets as targets
-    from nbsal.model.running.masking import MaskedModel as MaskedModel
     from nbsal.model.served.served_model import Served as Served
     from nbsal.model.subject import Subject as Subject
     from nbsal.model.text import tokenize as tokenize
@@ -30,7 +32,9 @@ else:
     Decoded = LazyClass("nbsal.methods.decoding", "Decoded")
     Perturbation = LazyClass("nbsal.methods.perturbation", "Perturbation")
     MaskLRP = LazyClass("nbsal.methods.propagation", "MaskLRP")
-    MaskedModel = LazyClass("nbsal.model.running.masking", "MaskedModel")
+    Ablation = LazyClass("nbsal.ablation.engine", "Ablation")
+    DecisionText = LazyClass("nbsal.ablation.decision", "DecisionText")
+    Experiment = LazyClass("nbsal.ablation.experiment", "Experiment")
     Served = LazyClass("nbsal.model.served.served_model", "Served")
     Subject = LazyClass("nbsal.model.subject", "Subject")
     catalogue = LazyModule("nbsal.methods.catalogue")

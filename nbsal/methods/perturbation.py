@@ -2,7 +2,7 @@
 
 Only content tokens are masked and scored; special tokens and padding stay unchanged and score 0. With `level="word"`
 the tokens of a word are masked together and share its score evenly, so `Saliency.by_word` gives the score of the word.
-`way` says what replaces a masked token: "remove", "mask", "pad" or a token id (see `MaskedModel`). For a reply,
+`way` says what replaces a masked token: "remove", "mask", "pad" or a token id (see `DecisionText`). For a reply,
 the call says what the units are, and `way` may also be "text": the prompt without them, tokenized anew.
 """
 
@@ -15,10 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nbsal.ablation import experiment, tables
+from nbsal.ablation.decision import DecisionText, filler_id
+from nbsal.ablation.engine import Ablation
+from nbsal.ablation.experiment import Experiment
+from nbsal.ablation.texts import REMOVE, TEXT
 from nbsal.methods.base import Method, number, one_of, register, setting
 from nbsal.methods.cost import SAMPLES, UNITS, Cost
 from nbsal.methods.rng import text_rng
-from nbsal.model.running.masking import TEXT, MaskedModel
 from nbsal.model.served.served_model import Served
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
@@ -27,7 +31,7 @@ from nbsal.support.arrays import Flags, Floats
 from nbsal.support.validation import positive_number
 
 LEVELS = ("token", "word")
-TRIALS = 6  # forward passes of a text that test whether its tokens can be removed (see `MaskedModel`)
+TRIALS = 6  # forward passes of a text that test whether its tokens can be left out (see `Ablation`)
 PENALTY = number("at least 0 and finite", lambda x: 0 <= x < np.inf)  # the check of a regression's penalty
 CELLS = 4_000_000  # entries of all tables of coalitions that are in memory at once
 Coalitions = Flags  # [coalition, unit], true where the unit stays
@@ -58,15 +62,15 @@ class Perturbation(Method):
     number: ClassVar[str] = "logprob"  # what is explained of a reply's token (see `Target`)
     fewest_units: ClassVar[int] = 1  # of a reply's sources
 
-    way: str | int = "remove"
+    way: str | int = REMOVE
     level: str = setting("token", one_of(*LEVELS))
 
     def resolve(self, subject: Subject) -> Self:
         if isinstance(subject.model, Served):  # it cannot leave out tokens and keep the positions of others
-            return replace(super().resolve(subject), way=TEXT) if self.way == "remove" else super().resolve(subject)
+            return replace(super().resolve(subject), way=TEXT) if self.way == REMOVE else super().resolve(subject)
         # Only replies have prompts that can be written anew.
         if self.way != TEXT or subject.task not in ("next-token", "reply"):
-            MaskedModel(subject, self.way)  # raises an error if the way is not available
+            filler_id(subject, self.way)  # raises an error if the way is not available
         return super().resolve(subject)
 
     def for_reply(self, count: int) -> "Perturbation":
@@ -101,9 +105,9 @@ class Perturbation(Method):
         for texts in self._groups(trace):
             rows = [trace.encoded[i] for i in texts]
             parts = [units(row, self.level) for row in rows]
-            tables = [self.coalitions(row, row_units) for row, row_units in zip(rows, parts, strict=True)]
-            values = self._values(trace, texts, parts, tables)
-            for i, row, row_units, table, row_values in zip(texts, rows, parts, tables, values, strict=True):
+            some = [self.coalitions(row, row_units) for row, row_units in zip(rows, parts, strict=True)]
+            values = self._values(trace, texts, parts, some)
+            for i, row, row_units, table, row_values in zip(texts, rows, parts, some, values, strict=True):
                 unit_scores = self.unit_scores(table, row_values[:, None])[0]
                 token_scores = scores_by_position(unit_scores, row_units, len(row))
                 scores[i, : len(row)] = torch.from_numpy(token_scores).to(scores)
@@ -111,20 +115,18 @@ class Perturbation(Method):
         return scores, notes
 
     def _values(
-        self, trace: Trace, texts: Sequence[int], parts: Sequence[Sequence[Unit]], tables: Sequence[Coalitions]
+        self, trace: Trace, texts: Sequence[int], parts: Sequence[Sequence[Unit]], some: Sequence[Coalitions]
     ) -> list[Floats]:
         """The target value of every coalition of some texts; that of the whole text is in the trace already."""
-        masked_model = trace.cached(("masked model", self.way), lambda: MaskedModel(trace.subject, self.way))
-        rows, targets = [trace.encoded[i] for i in texts], [trace.decisions[i].target for i in texts]
-        partial = [
-            _token_coalitions(table[~table.all(1)], row_units, row)
-            for table, row_units, row in zip(tables, parts, rows, strict=True)
-        ]
+        ablation = trace.cached("ablation", lambda: Ablation(trace.subject))
+        decisions = [DecisionText(trace.subject, trace.encoded[i], trace.decisions[i].target, self.way) for i in texts]
+        experiments = [Experiment(ablation, *pair) for pair in zip(decisions, parts, strict=True)]
+        partial = [coalitions[~coalitions.all(1)] for coalitions in some]
         meter = trace.meter.part(len(texts) / len(trace.encoded), sum(map(len, partial)))
         values = []
-        for i, table, masked in zip(texts, tables, masked_model.values(rows, partial, targets, meter), strict=True):
-            values.append(np.full(len(table), float(trace.values[i])))
-            values[-1][~table.all(1)] = masked.double()
+        for i, coalitions, numbers in zip(texts, some, experiment.run(experiments, partial, meter), strict=True):
+            values.append(np.full(len(coalitions), float(trace.values[i])))
+            values[-1][~coalitions.all(1)] = numbers.double()
         return values
 
     def _note(self, coalitions: Coalitions, unit_scores: Floats, values: Floats) -> dict[str, Any]:
@@ -148,14 +150,6 @@ class Perturbation(Method):
     @abstractmethod
     def count(self, size: int) -> int:
         """The number of coalitions evaluated for a text of `size` units."""
-
-
-def _token_coalitions(coalitions: Coalitions, parts: Sequence[Unit], row: Row) -> Coalitions:
-    """Coalitions of units as coalitions of tokens, [coalition, position]; special tokens always stay."""
-    table = np.ones((len(coalitions), len(row)), dtype=bool)
-    for column, places in zip(coalitions.T, parts, strict=True):
-        table[:, list(places)] = column[:, None]
-    return table
 
 
 @register(
@@ -183,13 +177,12 @@ class Occlusion(Perturbation):
 
     def coalitions(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
         segments = np.array([row.segments[places[0]] for places in parts])
-        windows = [np.ones(len(parts), dtype=bool)]
+        windows = [np.array([], dtype=int)]
         for segment in np.unique(segments):  # a window never covers units of both texts of a pair
             members = np.flatnonzero(segments == segment)
-            for start in range(max(1, len(members) - self.window + 1)):
-                windows.append(np.ones(len(parts), dtype=bool))
-                windows[-1][members[start : start + self.window]] = False
-        return np.stack(windows)
+            starts = range(max(1, len(members) - self.window + 1))
+            windows += [members[start : start + self.window] for start in starts]
+        return tables.without(len(parts), *windows)
 
     def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
         masked = ~coalitions[1:]
@@ -228,11 +221,9 @@ class LIME(Perturbation):
         return self.samples
 
     def coalitions(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
-        rng, table = text_rng(self.seed, row), np.ones((self.samples, len(parts)), dtype=bool)
-        for coalition in table[1:]:
-            count = rng.integers(1, len(parts), endpoint=True)
-            coalition[rng.choice(len(parts), count, replace=False)] = False
-        return table
+        rng, count = text_rng(self.seed, row), len(parts)
+        sizes = (rng.integers(1, count, endpoint=True) for _ in range(1, self.samples))
+        return tables.without(count, [], *(rng.choice(count, size, replace=False) for size in sizes))
 
     def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
         distance = 1 - np.sqrt(coalitions.mean(1))

@@ -11,6 +11,7 @@ from itertools import combinations, islice
 import numpy as np
 from numpy.typing import NDArray
 
+from nbsal.ablation import tables
 from nbsal.methods.base import register, setting
 from nbsal.methods.cost import SAMPLES, UNITS, Cost
 from nbsal.methods.perturbation import TRIALS, Coalitions, Perturbation, Unit
@@ -26,14 +27,8 @@ LARGEST = 30  # units of a coalition, beyond which there are more coalitions tha
 SPARSE = 4  # times as many coalitions as are drawn, beyond which a repeated draw is rare
 
 
-def all_coalitions(count: int) -> Coalitions:
-    """Every coalition of `count` units; unit i is in coalition c where bit i of c is set."""
-    coalitions: Coalitions = (np.arange(2**count)[:, None] & (1 << np.arange(count))) > 0
-    return coalitions
-
-
 def exact_values(coalitions: Coalitions, values: Floats) -> Floats:
-    """The Shapley values of the units, [number, unit], from the numbers of `all_coalitions`, [coalition, number]."""
+    """The Shapley values of the units, [number, unit], from the numbers of `tables.every`, [coalition, number]."""
     count = coalitions.shape[1]
     # In that share of all orders, the units of a coalition of some size come first and then the unit at hand.
     shares = np.array([1 / (count * math.comb(count - 1, size)) for size in range(count)])
@@ -82,16 +77,14 @@ class Shapley(Perturbation):
 
     def coalitions(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
         if self.is_exact(len(parts)):
-            return all_coalitions(len(parts))
+            return tables.every(len(parts))
         rng, orders = text_rng(self.seed, row), list[NDArray[np.int64]]()
         while len(orders) < self.samples:
             orders.append(rng.permutation(len(parts)))
             if self.antithetic:
                 orders.append(orders[-1][::-1])
-        # Step t of an order is the coalition of its first t units.
-        ranks = np.argsort(orders[: self.samples], axis=1)
-        steps = ranks[:, None, :] < np.arange(len(parts) + 1)[:, None]
-        return steps.reshape(-1, len(parts))
+        sizes = range(len(parts) + 1)
+        return np.concatenate([tables.only_first(order, sizes) for order in orders[: self.samples]])
 
     def for_reply(self, count: int) -> Perturbation:
         return ExactShapley(way=self.way, level=self.level) if count <= EXACT else self
@@ -120,7 +113,7 @@ class ExactShapley(Perturbation):
         return int(2**size)
 
     def coalitions(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
-        return all_coalitions(len(parts))
+        return tables.every(len(parts))
 
     def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
         return exact_values(coalitions, values)
@@ -167,14 +160,12 @@ class KernelShap(Perturbation):
     def coalitions(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
         count = len(parts)
         if 2**count <= self.samples:
-            return all_coalitions(count)
+            return tables.every(count)
         rng, expected = text_rng(self.seed, row), self._expected(count)
         # Each size gets its expected number of pairs, rounded up or down by one random number for all of them.
         numbers = np.diff(np.floor(expected.cumsum().round(9) + rng.random()), prepend=0)
-        table = np.ones((1 + int(numbers.sum()), count), dtype=bool)
         drawn = (pair for size, number in enumerate(numbers, 1) for pair in draw_pairs(rng, count, size, int(number)))
-        for coalition, members in zip(table[1:], drawn, strict=True):
-            coalition[list(members)] = False
+        table = tables.without(count, [], *drawn)
         return np.concatenate((table, ~table))
 
     def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:

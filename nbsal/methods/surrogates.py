@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nbsal.ablation import tables
 from nbsal.methods.base import number, register, setting
 from nbsal.methods.cost import SAMPLES, Cost
 from nbsal.methods.perturbation import PENALTY, TRIALS, Coalitions, Perturbation, Unit, ridge_slopes
@@ -34,7 +35,7 @@ class Surrogate(Perturbation):
 
     def coalitions(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
         generators = (np.random.RandomState((self.seed + i) % 2**32) for i in range(self.samples))
-        return np.stack([generator.random_sample(len(parts)) >= 1 - self.keep for generator in generators])
+        return tables.drawn(np.stack([generator.random_sample(len(parts)) for generator in generators]), self.keep)
 
 
 @register(

@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nbsal.ablation.decision import DecisionText
+from nbsal.ablation.engine import TOKENS, Ablation
 from nbsal.model import sides
 from nbsal.model.loading.composite import transformer_of
 from nbsal.model.running import architecture, batching
 from nbsal.model.running.hooks import hooks
 from nbsal.model.running.layers import join, replace_states, run_model
-from nbsal.model.running.masking import TOKENS, MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes.trace import Trace
@@ -131,8 +132,8 @@ class UpperLayers:
         else:
             rows = list(self.trace.encoded)
             visible = [~np.isin(range(len(row)), row.content) for row in rows]
-            masked_model = self.trace.cached(("masked model", kind), lambda: MaskedModel(subject, kind))
-            inputs = masked_model.inputs(rows, visible)
+            ablation = self.trace.cached("ablation", lambda: Ablation(subject))
+            inputs = ablation.inputs([DecisionText(subject, row, way=kind) for row in rows], visible)
         with architecture.forward_mode(gradients=False), replaced:
             return join(run_model(subject, inputs)[1].parts(self.layer))
 

@@ -68,6 +68,7 @@ class Target:
 
 
 DIVERGENCE = "divergence"  # of a whole distribution from that of the whole text, for methods that hide
+BEST = "best"  # the id of the likeliest token in the place of another one, beside the numbers of that one
 AGREEMENT = "agreement"  # whether a server writes a word again; it needs no log-probabilities
 NUMBERS = ("logprob", "logit", "logit-prob", DIVERGENCE, AGREEMENT)
 _SURE = -1e-12  # the largest log-probability whose odds are finite

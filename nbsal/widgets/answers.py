@@ -10,7 +10,7 @@ import traitlets
 
 from nbsal.answers.answer import Answer
 from nbsal.answers.judgement import Judgement
-from nbsal.answers.lazy import Hiding
+from nbsal.answers.lazy import Ablation, ReplyExperiment, reply_experiment
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
 from nbsal.answers.prompt.sources import has_tool_results
 from nbsal.answers.scoring.hops import check_hops
@@ -119,7 +119,7 @@ class Answers(Shading, MethodTraits, View):
         if isinstance(source, Subject) and self._own_method is None:
             has_documents = len(documents) > 0 or has_tool_results(asked)
             self._own_method = default.default_for_reply(source, has_documents, unit, settings.get("hops", 0))
-        self._answers, self._hidings, self._spans, self._followed = (LastValue() for _ in range(4))
+        self._answers, self._experiments, self._spans, self._followed = (LastValue() for _ in range(4))
         self._evidence, self._checked, self._struck = LastValue(), LastValue(), LastValue()
         self._curves, self._rewrites = LastValue(), LastValue()
         self._opens = "selection" not in settings
@@ -209,10 +209,10 @@ class Answers(Shading, MethodTraits, View):
         answer = self._answers.get([version, inputs["method"], inputs["layer"]], self._explain(inputs, job))
         self._first = self._first or answer
         key = [version, answer.reading]
-        hiding = self._hidings.get(key, lambda: Hiding(self.subject, answer.reading, answer.reading.units("sentence")))
+        experiment = self._experiments.get(key, lambda: self._hide_sentences(answer))
         if not self._evidence.is_for(key) and self.result is not answer:
             self.show_partial(job, AnswerResult(answer))
-        evidence = self._evidence.get(key, lambda: self._measure(answer, hiding, job))
+        evidence = self._evidence.get(key, lambda: self._measure(answer, experiment, job))
         answer = self._checked.get(
             [answer, evidence], lambda: answer if answer.evidence is evidence else replace(answer, evidence=evidence)
         )
@@ -222,7 +222,7 @@ class Answers(Shading, MethodTraits, View):
         if self.result is not answer:
             self.show_partial(job, result)
         struck = [Struck.parse(entry) for entry in inputs["struck"]]
-        without = self._struck.get([key, struck], lambda: parts.without_struck(hiding, struck))
+        without = self._struck.get([key, struck], lambda: parts.without_struck(experiment, struck))
         result = replace(result, span=self._own_span(answer, inputs), struck=without)
         if "curve" in inputs["panels"] and not self._curves.is_for([answer]):
             self.show_partial(job, result)
@@ -232,14 +232,18 @@ class Answers(Shading, MethodTraits, View):
             self._rewrites.get(inputs["_writes"], lambda: self._write(answer, struck, job))
         return replace(result, rewritten=self._rewrites.value)
 
-    def _measure(self, answer: Answer, hiding: Hiding, job: jobs.Job) -> Evidence | None:
+    def _measure(self, answer: Answer, experiment: ReplyExperiment, job: jobs.Job) -> Evidence | None:
         """What leaving out the sources changes; an answer that came with it keeps it until its model changes."""
         own = self.plain_result is answer and self.subject.version == self._version
         if own and answer.evidence is not None:
             return answer.evidence
         if answer.evidence_level == "word":
-            hiding = hiding.with_units(answer.reading.units("word"))
-        return measure(hiding, self.meter(job, passes(hiding)), answer.evidence_level)
+            experiment = experiment.with_units(answer.reading.units("word"))
+        return measure(experiment, self.meter(job, passes(experiment)), answer.evidence_level)
+
+    def _hide_sentences(self, answer: Answer) -> ReplyExperiment:
+        units = answer.reading.units("sentence")
+        return reply_experiment.hide_units(Ablation(self.subject), answer.reading, units)
 
     def _open(self, answer: Answer, job: jobs.Job) -> None:
         """Select the words that depend most on the sources, once, unless something else is selected."""

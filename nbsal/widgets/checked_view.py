@@ -13,7 +13,7 @@ from nbsal.explain.decision_facts import PASSES, Check, Outcome, Search, budget
 from nbsal.explain.explanation import Explanation
 from nbsal.explain.lazy import Explainer, checking
 from nbsal.explain.sentence import Statement
-from nbsal.methods.lazy import MaskedModel
+from nbsal.methods.lazy import Ablation
 from nbsal.support.errors import Cancelled
 from nbsal.support.progress import Meter
 from nbsal.widgets.base import View
@@ -40,7 +40,7 @@ class CheckedView(View):
     _checking = traitlets.Dict().tag(sync=True)  # of the check that runs or is offered
 
     def __init__(self, source: Any, **settings: Any) -> None:
-        self._masked_model = LastValue()
+        self._ablation = LastValue()
         self._pass_seconds = 0.0  # that a pass of the last first check took
         self._check_job: jobs.Job | None = None
         self._pressed: Any = None  # the result whose whole check was asked for
@@ -176,8 +176,8 @@ class CheckedView(View):
             if passes == AUTO:
                 wait_for_pause(job, self._worker, lambda: False, min(max(seconds, PAUSES[0]), PAUSES[1]))
             meter = Meter(limit, lambda done, _: self._show_checking(job, done, limit), job.cancel)
-            masked_model = self._masked_model_for(explainer, result)
-            check = checking.check(result.rows()[row], masked_model, inputs["target"], limit, meter)
+            ablation, way = self._ablation_for(result), checking.way_of(explainer.method)
+            check = checking.check(result.rows()[row], ablation, way, inputs["target"], limit, meter)
             self._end_check(job, {}, result, result.with_check(check, row))
 
     def _run_search(self, result: Any, row: int, inputs: dict[str, Any], job: jobs.Job) -> None:
@@ -189,25 +189,25 @@ class CheckedView(View):
             saliency = result.rows()[row]
             wanted = self.subject.labels.index(saliency.target) if saliency.contrary else None
             meter = Meter(None, lambda done, _: self._show_checking(job, done, 0), job.cancel)
-            masked_model = self._masked_model_for(self.explainer_for(inputs), result)
-            flip = find_flip(saliency, masked_model, wanted, MOST, COMPLETE, meter)
+            way = checking.way_of(self.explainer_for(inputs).method)
+            flip = find_flip(saliency, self._ablation_for(result), way, wanted, MOST, COMPLETE, meter)
             outcome = Outcome(saliency.display_name(flip.after), flip.confidence)
             search = Search(flip.words, outcome, flip.tried, flip.exact)
             self._end_check(job, {}, result, result.with_check(replace(result.checks[row], search=search), row))
 
     def _first_checked(self, result: Any, row: int, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
-        masked_model, start = self._masked_model_for(explainer, result), perf_counter()
+        ablation, start = self._ablation_for(result), perf_counter()
         meter = Meter(None, cancel=job.cancel)
-        check: Check = checking.first_check(result.rows()[row], masked_model, inputs["target"], meter)
+        way = checking.way_of(explainer.method)
+        check: Check = checking.first_check(result.rows()[row], ablation, way, inputs["target"], meter)
         self._pass_seconds = (perf_counter() - start) / checking.FIRST
         return result.with_check(check, row)
 
-    def _masked_model_for(self, explainer: Explainer, result: Any) -> MaskedModel:
-        """What hides the words of a result; a view would remember every text that was ever typed."""
-        way = checking.way_of(explainer.method)
-        masked_model: MaskedModel = self._masked_model.get(way, lambda: MaskedModel(self.subject, way))
-        masked_model.keep_only(result.row)
-        return masked_model
+    def _ablation_for(self, result: Any) -> Ablation:
+        """What hides the words of a result, without what it has run on texts that were typed before."""
+        ablation: Ablation = self._ablation.get(self.subject, lambda: Ablation(self.subject))
+        ablation.keep_only(result.row.ids)
+        return ablation
 
     @contextmanager
     def _ending(self, job: jobs.Job, cancelled: dict[str, Any]) -> Iterator[None]:

@@ -12,7 +12,7 @@ from nbsal.evaluation.results import GAMES, Results
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentence import Statement
-from nbsal.methods.lazy import MaskedModel, Subject
+from nbsal.methods.lazy import Ablation, Subject
 from nbsal.model.text.tokens import Row
 from nbsal.render import html, text_lines
 from nbsal.render.headline import percent
@@ -89,15 +89,15 @@ class GamePart(Part):
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._masked_model = LastValue()
+        self._ablation = LastValue()
 
     def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> Any:
-        masked_model = self._masked_model.get(inputs["text"], lambda: MaskedModel(self._subject))
+        ablation = self._ablation.get(inputs["text"], lambda: Ablation(self._subject))
         size = len(units(saliency.row))
         most_steps, games = self.most_steps(size), self.games(inputs)
         meter = job.meter(coalition_count(size, most_steps, len(games)))
         meter.check()
-        results = play_games(saliency, masked_model, inputs["target"], meter, most_steps, games)
+        results = play_games(saliency, ablation, inputs["target"], meter, most_steps, games)
         job.show(next(results))
         return next(results)
 

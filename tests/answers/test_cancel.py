@@ -67,10 +67,10 @@ def test_subsets_that_were_run_are_not_run_again(subject):
 
     partial = cancelled(call, 1).partial
     assert partial.explained == 0 and not partial.scores.any() and partial.statistics.logprob.all()
-    whole, before = call(progress=False), partial.running.hiding.forwards
-    assert 0 < before < whole.running.hiding.forwards
+    whole, before = call(progress=False), partial.running.experiment.ablation.forwards
+    assert 0 < before < whole.running.experiment.ablation.forwards
     assert axioms.relative(partial.of(2).scores, whole.of(2).scores) < 1e-12
-    assert partial.running.hiding.forwards == whole.running.hiding.forwards
+    assert partial.running.experiment.ablation.forwards == whole.running.experiment.ablation.forwards
 
 
 def test_a_reply_that_is_cancelled_while_it_is_written_keeps_its_text(subject):

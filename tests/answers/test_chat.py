@@ -2,12 +2,12 @@
 
 import random
 
+import numpy as np
 import pytest
 
 import nbsal
 from nbsal.answers.prompt import chat, prompts, reading
 from nbsal.answers.prompt.sources import parse_documents, parse_messages
-from nbsal.answers.scoring import hiding
 from nbsal.support.errors import UnknownName
 from tests import zoo
 from tests.answers import writers
@@ -242,8 +242,9 @@ def test_settings_of_a_template_are_passed_to_it(subject):
         answer = occlusion.reply(messages, " A.", enable_thinking=thinks, **settings)
         prompts_read.append(answer.provenance["rendered"])
         assert answer.provenance["template settings"] == {"enable_thinking": thinks}
-        shorter = hiding._ids_without(subject, answer.reading.prompt, answer.units[:1])
-        assert ("<think>" in subject.tokenizer.decode(shorter)) == thinks
+        text = answer.running.experiment.text
+        stays = ~np.isin(np.arange(len(text.row)), answer.units[0].tokens)
+        assert ("<think>" in subject.tokenizer.decode(text.write(stays))) == thinks
     assert prompts_read[1] == prompts_read[0] + "<think>"
     assert nbsal.answer(subject, messages, " A.", enable_thinking=True, **settings).reading.prompt.text in prompts_read
     for wrong in ({"enable_thinkng": True}, {"m": 1}, {"messages": messages}):

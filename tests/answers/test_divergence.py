@@ -56,15 +56,15 @@ def test_nothing_hidden_diverges_by_nothing_and_shapley_values_share_all():
     """The log-probabilities that are stored beside it are what they are without."""
     subject = writers.load()
     result, plain = answer(subject, "shapley"), answer(subject, "shapley", number="logprob")
-    hiding, whole_table = result.running.hiding, np.ones((1, len(result.units)), dtype=bool)
-    (whole,), (empty,) = (hiding.values(table, number="divergence") for table in (whole_table, ~whole_table))
+    experiment, whole_table = result.running.experiment, np.ones((1, len(result.units)), dtype=bool)
+    (whole,), (empty,) = (experiment.numbers(table, number="divergence") for table in (whole_table, ~whole_table))
     assert abs(whole).max() < 1e-9 and axioms.relative(result.unit_scores().sum(1), -empty) < 1e-9
-    assert axioms.relative(hiding.values(~whole_table), plain.running.hiding.values(~whole_table)) < 1e-6
-    best = [each.running.hiding.values(~whole_table, number="best") for each in (result, plain)]
+    assert axioms.relative(experiment.numbers(~whole_table), plain.running.experiment.numbers(~whole_table)) < 1e-6
+    best = [each.running.experiment.numbers(~whole_table, number="best") for each in (result, plain)]
     assert np.array_equal(*best)
-    assert axioms.relative(plain.running.hiding.values(~whole_table, number="divergence")[0], empty) < 1e-6
+    assert axioms.relative(plain.running.experiment.numbers(~whole_table, number="divergence")[0], empty) < 1e-6
     subject.model.lm_head.weight.data *= 0.5
-    assert abs(hiding.values(whole_table, number="divergence")).max() < 1e-9, "the model is another one now"
+    assert abs(experiment.numbers(whole_table, number="divergence")).max() < 1e-9, "the model is another one now"
 
 
 @cases("method", ["lime", "contextcite", "ridge", "kernel-shap"])

@@ -8,10 +8,10 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.answers.scoring import hiding
 from nbsal.support.errors import LanguageHeadError, ModelError
+from tests.ablation.runs import hide
+from tests.ablation.test_reply import masked_by_hand
 from tests.answers import writers
-from tests.answers.test_hiding import masked_by_hand
 from tests.answers.test_rows import check_row
 
 PROMPT, REPLY = "The film is a warm joy. The plot is a bore. Who wrote the book?", " The company wrote it."
@@ -54,12 +54,12 @@ def test_rows_hidden_units_and_the_lens_agree_with_the_model(name, method):
     explain = nbsal.Explainer(subject, method)
     result = explain.reply(PROMPT, REPLY, unit="sentence", progress=False)
     check_row(explain, result, len(result.ids) - 2)
-    hidden = hiding.Hiding(subject, result.reading, result.units)
+    experiment = hide(subject, result.reading, result.units)
     subsets = np.array(list(product([True, False], repeat=len(result.units))))
-    for subset, row in zip(subsets, hidden.values(subsets), strict=True):
+    for subset, row in zip(subsets, experiment.numbers(subsets), strict=True):
         tokens = [token for unit in compress(result.units, ~subset) for token in unit.tokens if token]
         assert row == pytest.approx(masked_by_hand(subject, result.reading, tokens), abs=1e-6)
-    assert (hidden.way == "masked in place") == (name in IN_PLACE)
+    assert (experiment.hidden == "masked in place") == (name in IN_PLACE)
     frame = result.lens()
     last = frame[frame["layer"] == frame["layer"].max()]
     assert last["logprob"].to_numpy() == pytest.approx(result.statistics.logprob, abs=1e-9)
@@ -117,9 +117,9 @@ def test_positions_with_gaps_have_an_attention_mask():
     subject.model.register_forward_pre_hook(
         lambda _, args, inputs: masks.append("attention_mask" in inputs), with_kwargs=True
     )
-    hidden = hiding.Hiding(subject, reading, reading.units("sentence"))
-    hidden.values([[True, False, True], [False, True, True]])
-    assert hidden.way == "left out, positions kept" and masks and all(masks)
+    experiment = hide(subject, reading, reading.units("sentence"))
+    experiment.numbers([[True, False, True], [False, True, True]])
+    assert experiment.hidden == "left out, positions kept" and masks and all(masks)
 
 
 def test_biases_that_count_from_the_end_change_no_relevance():

@@ -9,9 +9,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import nbsal
-from nbsal.answers.scoring.hiding import Hiding
+from tests.ablation.runs import hide
+from tests.ablation.test_reply import masked_by_hand
 from tests.answers import writers
-from tests.answers.test_hiding import masked_by_hand
 from tests.answers.test_ways import sequences
 from tests.cases import cases
 from tests.raising import refuses
@@ -41,10 +41,10 @@ def test_the_curve_is_that_of_a_literal_loop(subject, results, name):
     result = results[name]
     judged = result.judge(random=3, subsets=5)
     order = np.argsort(-result.unit_scores().sum(0))
-    fresh, curve = Hiding(subject, result.reading, result.units, result.provenance["parameters"]["way"]), []
+    fresh, curve = hide(subject, result.reading, result.units, result.provenance["parameters"]["way"]), []
     for step in range(COUNT + 1):
         stays = np.isin(np.arange(COUNT), order[:step], invert=True)
-        curve.append(float(fresh.values(stays[None]).sum()))
+        curve.append(float(fresh.numbers(stays[None]).sum()))
         if name == "shapley":
             hidden = [token for unit in order[:step] for token in result.units[unit].tokens if token]
             assert curve[-1] == pytest.approx(sum(masked_by_hand(subject, result.reading, hidden)), abs=1e-6)
@@ -81,15 +81,15 @@ def test_the_cost_is_bounded_and_known_subsets_are_free():
     result = nbsal.answer(subject, PROMPT, REPLY, method="gae", progress=False)
     texts = sequences(subject)
     result.judge(random=random, subsets=subsets)
-    run = result.running.hiding.forwards
+    run = result.running.experiment.ablation.forwards
     assert len(texts) <= run + 4 and COUNT < run <= COUNT + 1 + random * COUNT + subsets
     texts.clear()
     result.judge(random=random, subsets=subsets)
-    assert not texts and result.running.hiding.forwards == run
+    assert not texts and result.running.experiment.ablation.forwards == run
     assert result.sources(COUNT, "reply")["drop"].notna().any()
     exact = nbsal.answer(subject, PROMPT, REPLY, method="shapley", progress=False)
     exact.judge(random=random, subsets=subsets)
-    assert exact.running.hiding.forwards == 2**COUNT, "exact values had every subset before"
+    assert exact.running.experiment.ablation.forwards == 2**COUNT, "exact values had every subset before"
     assert exact.sources(COUNT, "reply")["drop"].notna().all()
 
 
@@ -100,11 +100,11 @@ def test_other_units_and_parts_are_judged_by_their_own_sums(results):
     assert np.allclose(words.scores.sum(1), result.unit_scores().sum(1)) and len(words.frame()) == 6
     assert result.judge(unit=[(0, 38), (39, len(PROMPT))], random=2, subsets=3).hidden.shape[0] == 3
     judged, tokens = result.judge(random=4, subsets=6), list(result.tokens_of("Ben"))
-    forwards = result.running.hiding.forwards
+    forwards = result.running.experiment.ablation.forwards
     part = judged.of("Ben")
     assert part.curve == pytest.approx(judged.hidden[:, tokens].sum(1)) and part.tokens == tuple(tokens)
     assert part.random_curves.shape == (4, COUNT + 1) and part.drop != judged.drop
-    assert result.running.hiding.forwards == forwards, "without another run"
+    assert result.running.experiment.ablation.forwards == forwards, "without another run"
 
 
 UNITS = [("unit", "lines"), ("unit", [(0, 18)])]
@@ -120,18 +120,18 @@ def test_what_cannot_be_judged_is_refused(subject, results, name, value):
 
 def test_a_judgement_can_be_cancelled(subject):
     result = nbsal.answer(subject, PROMPT, REPLY, method="gae", progress=False)
-    cancel, hiding = threading.Event(), result.running.hiding
-    hiding.batch_size = 4
+    cancel, experiment = threading.Event(), result.running.experiment
+    experiment.ablation.batch_size = 4
 
     def progress(done, total):
-        if hiding.forwards > 20:
+        if experiment.ablation.forwards > 20:
             cancel.set()
 
     with pytest.raises(nbsal.support.errors.Cancelled):
         result.judge(progress=progress, cancel=cancel)
-    run = hiding.forwards
+    run = experiment.ablation.forwards
     result.judge(progress=False)
-    assert 20 < run < 40 and hiding.forwards <= 2**COUNT, "what was run stays in the cache"
+    assert 20 < run < 40 and experiment.ablation.forwards <= 2**COUNT, "what was run stays in the cache"
 
 
 def test_judgements_of_saved_copied_and_even_answers(results, tmp_path):

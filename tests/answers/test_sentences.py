@@ -9,7 +9,6 @@ import pytest
 
 import nbsal
 from nbsal.answers.prompt.sources import Source
-from nbsal.answers.scoring.hiding import Hiding
 from nbsal.answers.words import reply_facts
 from nbsal.answers.words.evidence import Evidence
 from nbsal.answers.words.sentences import headline, log_text, statement
@@ -17,6 +16,7 @@ from nbsal.render.headline import plain
 from nbsal.samples.notes import prompt
 from nbsal.widgets import Answers
 from nbsal.widgets.page.html_export import state
+from tests.ablation.runs import hide
 from tests.answers import planted
 from tests.answers.writers import cancelled
 from tests.cases import cases
@@ -36,7 +36,7 @@ def logs_without(subject, answer, word):
     """The log-probability of a word with everything and without each source, by literal masking."""
     units, tokens = answer.reading.units("document"), answer.tokens_of(word)
     rows = np.vstack([np.ones(len(units), dtype=bool), ~np.eye(len(units), dtype=bool)])
-    values = Hiding(subject, answer.reading, units).values(rows)[:, tokens].sum(1)
+    values = hide(subject, answer.reading, units).numbers(rows)[:, tokens].sum(1)
     names = reply_facts.source_names(answer.reading.prompt.sources)
     return values[0], {names[unit.source].sentence: value for unit, value in zip(units, values[1:], strict=True)}
 
@@ -123,7 +123,7 @@ def test_words_of_a_prompt_without_documents_are_named_where_words_are_the_units
     words = answer.reading.units("word")
     tokens = answer.tokens_of("Oslo")
     rows = np.vstack([np.ones(len(words), dtype=bool), ~np.eye(len(words), dtype=bool)])
-    without = Hiding(notes, answer.reading, words).values(rows)[1:, tokens].sum(1)
+    without = hide(notes, answer.reading, words).numbers(rows)[1:, tokens].sum(1)
     best = int(np.argmin(without))
     facts = answer.facts.part(tokens)
     assert facts.decisive.name.quote == words[best].text == "Oslo" and facts.decisive.without == without[best]

@@ -8,10 +8,10 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.answers.scoring.hiding import Hiding
 from nbsal.model import sides
 from nbsal.support.errors import ModelError
 from tests import zoo
+from tests.ablation.runs import hide
 from tests.answers import writers
 from tests.answers.writers import REPLY, SOURCE, answer, values_of
 from tests.cases import cases
@@ -78,8 +78,8 @@ def test_units_are_hidden_in_the_source_alone(subjects, name, way):
     subject = subjects[name]
     reading = answer(subject, "random")[1].reading
     units, size = reading.units("sentence"), reading.prompt.source_size
-    hiding, table = Hiding(subject, reading, units, way), ~np.eye(len(units), dtype=bool)
-    for unit, row in zip(units, hiding.values(table), strict=True):
+    experiment, table = hide(subject, reading, units, way), ~np.eye(len(units), dtype=bool)
+    for unit, row in zip(units, experiment.numbers(table), strict=True):
         source, mask, hidden = torch.tensor([reading.row.ids[:size]]), torch.ones(1, size), list(unit.tokens)
         if way == "remove":
             mask[0, hidden] = 0
@@ -94,13 +94,14 @@ def test_units_are_hidden_in_the_source_alone(subjects, name, way):
             logits = subject.model(source, attention_mask=mask, decoder_input_ids=begins).logits[0]
         expected = logits[reading.position(0) :].log_softmax(-1).gather(1, torch.tensor(reading.reply_ids)[:, None])
         assert row == pytest.approx(expected[:, 0].numpy(), abs=1e-7)
-    assert hiding.forwards == len(hiding.values(table)) and (hiding.way == "masked in place") == (way == "remove")
+    assert experiment.ablation.forwards == len(experiment.numbers(table))
+    assert (experiment.hidden == "masked in place") == (way == "remove")
 
 
 def test_a_source_without_end_keeps_one_token(subjects):
     subject = nbsal.load(subjects["t5"].model, tokenizer=writers.tokenizer(None))
     reading = answer(subject, "random")[1].reading
-    values = Hiding(subject, reading, reading.units("sentence")).values([[False] * 3])
+    values = hide(subject, reading, reading.units("sentence")).numbers([[False] * 3])
     mask = torch.zeros(1, reading.prompt.source_size)
     mask[0, 0] = 1
     with torch.no_grad():

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import nbsal
+from nbsal.ablation.decision import WAYS
 from nbsal.answers.prompt.sources import parse_documents, parse_messages
-from nbsal.answers.scoring.hiding import Hiding
-from nbsal.model.running.masking import WAYS
 from nbsal.support.errors import InputError, UnknownName
+from tests.ablation.runs import hide
 from tests.answers import writers
 from tests.answers.writers import reading_of
 from tests.cases import cases
@@ -28,9 +28,9 @@ def literal(subject, asked, reply_ids, **settings):
     return result.statistics.logprob
 
 
-def check_values(hiding, truth):
+def check_values(experiment, truth):
     """That each subset of units has the values `truth(subset)`."""
-    for subset, values in zip(SUBSETS[:-1], hiding.values(SUBSETS[:-1]), strict=True):
+    for subset, values in zip(SUBSETS[:-1], experiment.numbers(SUBSETS[:-1]), strict=True):
         assert values == pytest.approx(truth(subset), abs=1e-6)
 
 
@@ -38,10 +38,10 @@ def check_values(hiding, truth):
 def test_text_without_a_sentence_is_the_text_that_a_user_would_send(name):
     subject = writers.load(name)
     reading = reading_of(subject, PROMPT)
-    hiding = Hiding(subject, reading, reading.units("sentence"), "text")
-    check_values(hiding, lambda subset: literal(subject, " ".join(compress(SENTENCES, subset)), reading.reply_ids))
-    assert hiding.forwards == len(SUBSETS) - 1
-    assert np.isfinite(hiding.values(SUBSETS)).all(), "without any text, the first token is read"
+    experiment = hide(subject, reading, reading.units("sentence"), "text")
+    check_values(experiment, lambda subset: literal(subject, " ".join(compress(SENTENCES, subset)), reading.reply_ids))
+    assert experiment.ablation.forwards == len(SUBSETS) - 1
+    assert np.isfinite(experiment.numbers(SUBSETS)).all(), "without any text, the first token is read"
 
 
 @cases("unit", ["token", "word", [(0, 18), (39, 58)]])
@@ -49,7 +49,7 @@ def test_units_of_any_kind_are_cut_out_of_the_text(unit):
     subject = writers.load()
     reading = reading_of(subject, PROMPT)
     units = reading.units(unit)
-    values = Hiding(subject, reading, units, "text").values(~np.eye(len(units), dtype=bool))
+    values = hide(subject, reading, units, "text").numbers(~np.eye(len(units), dtype=bool))
     for hidden, row in zip(units, values, strict=True):
         text = (PROMPT[: hidden.span[0]].rstrip() + PROMPT[hidden.span[1] :]).strip()
         assert row == pytest.approx(literal(subject, text, reading.reply_ids), abs=1e-6)
@@ -64,8 +64,8 @@ def test_text_of_messages_is_rendered_anew(template):
     subject = writers.load(template=template)
     reading = reading_of(subject, parse_messages(chat(*SENTENCES), [], False))
     units = [unit for unit in reading.units("sentence") if unit.source == 1]
-    hiding = Hiding(subject, reading, units, "text")
-    check_values(hiding, lambda subset: literal(subject, chat(*compress(SENTENCES, subset)), reading.reply_ids))
+    experiment = hide(subject, reading, units, "text")
+    check_values(experiment, lambda subset: literal(subject, chat(*compress(SENTENCES, subset)), reading.reply_ids))
 
 
 @cases("template, text", [("citing", "Who?"), ("chatml", "Read:\n{documents}\nWho?"), ("chatml", "Who?")])
@@ -77,8 +77,8 @@ def test_text_without_documents_is_the_list_without_them(template, text):
     def truth(subset):
         return literal(subject, chat(text), reading.reply_ids, documents=list(compress(documents, subset)))
 
-    check_values(Hiding(subject, reading, units, "text"), truth)
-    whole = Hiding(subject, reading, reading.units("message"), "text")
+    check_values(hide(subject, reading, units, "text"), truth)
+    whole = hide(subject, reading, reading.units("message"), "text")
     assert np.isfinite(whole.values(~np.eye(len(whole.units), dtype=bool))).all()
 
 
@@ -96,7 +96,7 @@ def test_another_token_stands_in_place_of_a_hidden_one(way):
             logits = subject.model(ids).logits[0, reading.start - 1 : -1]
         return logits.log_softmax(-1)[range(len(reading.reply_ids)), reading.reply_ids].numpy()
 
-    check_values(Hiding(subject, reading, units, way), truth)
+    check_values(hide(subject, reading, units, way), truth)
 
 
 def test_the_provenance_says_how_units_are_hidden():
@@ -124,7 +124,7 @@ def sequences(subject):
     return texts
 
 
-SELF_TEST, STATISTICS = 4, 1  # texts that are run beside the subsets
+SELF_TEST, STATISTICS = 4, 1  # texts that are run beside the subsets, the first once a model
 
 
 def test_methods_that_hide_share_their_subsets():
@@ -133,7 +133,7 @@ def test_methods_that_hide_share_their_subsets():
     methods = ["shapley", "occlusion", "contextcite", "ridge", "lime"]
     results = nbsal.answer(subject, PROMPT, REPLY, method=methods, progress=False)
     assert len(texts) == 2**4 + STATISTICS + SELF_TEST, "exact Shapley values have every subset that there is"
-    assert len({id(result.running.hiding) for result in results.values()}) == 1
+    assert len({id(result.running.experiment) for result in results.values()}) == 1
     for name, result in results.items():
         alone = nbsal.answer(subject, PROMPT, REPLY, method=name, progress=False)
         assert np.allclose(alone.scores, result.scores, atol=1e-9) and alone.number == result.number
@@ -178,7 +178,7 @@ def test_the_head_reads_only_the_places_that_predict_the_reply():
 def test_exact_shapley_values_sum_to_the_change_in_every_row(way):
     subject = writers.load()
     result = nbsal.answer(subject, PROMPT, REPLY, method=nbsal.Shapley(2, way=way), progress=False)
-    empty, full = result.running.hiding.values([[False] * 4, [True] * 4])
+    empty, full = result.running.experiment.numbers([[False] * 4, [True] * 4])
     assert result.unit_scores().sum(1) == pytest.approx(full - empty, abs=1e-6)
     assert result.provenance["subsets"] == 16 and result.provenance["parameters"]["orders"] == "all"
 
@@ -187,14 +187,15 @@ def test_a_span_of_a_lasso_is_its_own_lasso():
     subject = writers.load()
     result = nbsal.answer(subject, PROMPT, REPLY, method="contextcite", progress=False)
     assert not result.linear and result.matrix("reply").attrs["sum"] != "exact"
-    forwards = result.running.hiding.forwards
+    forwards = result.running.experiment.ablation.forwards
     span = result.of(slice(0, 3))
     method = result.running.method
     table = method.coalitions(result.reading.row, [unit.tokens for unit in result.units])
-    values = result.running.hiding.values(table, number="logit-prob")[:, :3]
+    values = result.running.experiment.numbers(table, number="logit-prob")[:, :3]
     expected = method.sum_scores(table, values)
     sums = [span.scores[[i for i in unit.tokens if i < len(span.scores)]].sum() for unit in result.units]
-    assert sums == pytest.approx(expected) and result.running.hiding.forwards == forwards, "no subset is run again"
+    assert sums == pytest.approx(expected)
+    assert result.running.experiment.ablation.forwards == forwards, "no subset is run again"
     ridge = nbsal.answer(subject, PROMPT, REPLY, method="ridge", progress=False)
     summed = ridge.scores[:3].sum(0)
     assert np.allclose(ridge.running.score_sum([0, 1, 2]), summed) and ridge.linear
@@ -222,4 +223,4 @@ def test_golden_values(way):
     settings = {"documents": [*notes, "Boris lives in Rouen."], "unit": "document", "progress": False}
     result = nbsal.answer(subject, question, " Mara lives in Oslo.", method=nbsal.Occlusion(way=way), **settings)
     subsets = np.array(list(product([True], *[[True, False]] * 3)))
-    assert result.running.hiding.values(subsets).sum(1) == pytest.approx(GOLDEN[way], abs=2e-3)
+    assert result.running.experiment.numbers(subsets).sum(1) == pytest.approx(GOLDEN[way], abs=2e-3)

@@ -14,8 +14,10 @@ import numpy as np
 import torch
 
 import nbsal
+from nbsal.ablation import tables
+from nbsal.ablation.decision import DecisionText
 from nbsal.evaluation import Cache, games
-from nbsal.evaluation._games import coalition_steps
+from nbsal.evaluation._games import hidden_at
 from nbsal.model.text.tokens import Encoded
 from tests.bench import table
 from tests.bench.corpus import texts
@@ -42,13 +44,18 @@ def in_place(explain, saliencies):
     text_logits = {}
     for start in range(0, len(saliencies), BATCH):
         batch = saliencies[start : start + BATCH]
-        coalitions = [coalition_steps(s.row, s.order, FRACTIONS) for s in batch]
+        coalitions = [stays(s) for s in batch]
         logits = []
         for step in range(len(coalitions[0])):
             rows = [masked(s.row, steps[step], explain.subject) for s, steps in zip(batch, coalitions, strict=True)]
             logits.append(explain.subject.logits(explain.subject.inputs(Encoded(rows, 0))))
         text_logits |= dict(zip([s.text for s in batch], torch.stack(logits, 1), strict=True))
     return text_logits
+
+
+def stays(saliency):
+    """The tokens that stay at every fraction, revealing then hiding: [coalition, token]."""
+    return tables.without(len(saliency.row), *hidden_at(saliency.row, saliency.order, FRACTIONS))
 
 
 def masked(row, coalition, subject):
@@ -67,17 +74,16 @@ def ours(members, many, saliencies=()) -> Cache:
 
 def difference(explain, saliencies, cache) -> float:
     """The largest difference of any logit between masking in place and ours."""
-    theirs, masked_model = in_place(explain, saliencies), cache.masked_models[explain.subject, "remove"]
+    theirs, ablation = in_place(explain, saliencies), cache.ablations[explain.subject]
     differences = [
-        masked_model.logits([s.row], [coalition_steps(s.row, s.order, FRACTIONS)])[0] - theirs[s.text]
-        for s in saliencies
+        ablation.values([DecisionText(explain.subject, s.row)], [stays(s)])[0] - theirs[s.text] for s in saliencies
     ]
     return max(float(logits.abs().max()) for logits in differences)
 
 
 def required_share(saliencies) -> float:
     """The share of tokens that must be read: those that stay, each coalition of a text once."""
-    coalitions = [np.array(coalition_steps(s.row, s.order, FRACTIONS), bool) for s in saliencies]
+    coalitions = [stays(s) for s in saliencies]
     return sum(np.unique(steps, axis=0).sum() for steps in coalitions) / sum(steps.size for steps in coalitions)
 
 

@@ -26,10 +26,12 @@ from captum._utils.models.linear_model import SkLearnLinearModel
 from captum.attr import LimeBase, Occlusion, ShapleyValueSampling
 
 import nbsal
+from nbsal.ablation import tables
+from nbsal.ablation.decision import DecisionText
+from nbsal.ablation.engine import Ablation
 from nbsal.methods import catalogue
 from nbsal.methods.perturbation import Perturbation, units
-from nbsal.methods.shapley import all_coalitions, exact_values
-from nbsal.model.running.masking import MaskedModel
+from nbsal.methods.shapley import exact_values
 from nbsal.model.text.tokens import Row as TextRow
 from tests.bench import table
 from tests.bench.measure import cpu
@@ -170,17 +172,18 @@ class Game:
     def of(cls, subject, text: str) -> "Game":
         row = subject.encode(text)[0]
         target = nbsal.trace.record(subject, subject.encode(text), needs=()).decisions[0].target
-        coalitions = all_coalitions(len(row.content))
+        coalitions = tables.every(len(row.content))
         shown = np.ones((len(coalitions), len(row)), dtype=bool)
         shown[:, list(row.content)] = coalitions
-        return cls(row, MaskedModel(subject).values([row], [shown], [target])[0].double().numpy()[:, None])
+        (values,) = Ablation(subject).values([DecisionText(subject, row, target)], [shown])
+        return cls(row, values.double().numpy()[:, None])
 
     def estimate(self, method: Perturbation) -> tuple[float, int]:
         """The error of an estimate, as a share of the exact values, and how many coalitions it reads."""
         parts = units(self.row, "token")
         coalitions = method.coalitions(self.row, parts)
         numbers = coalitions @ (1 << np.arange(len(parts)))
-        exact = exact_values(all_coalitions(len(parts)), self.values)
+        exact = exact_values(tables.every(len(parts)), self.values)
         difference = method.unit_scores(coalitions, self.values[numbers]) - exact
         return float(np.linalg.norm(difference) / np.linalg.norm(exact)), len(set(numbers.tolist()))
 

@@ -13,7 +13,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.model.running import prefixes
+from nbsal.ablation import reuse as reused
 from tests import zoo
 from tests.bench import table
 from tests.bench.measure import cpu
@@ -85,7 +85,7 @@ def reuse(length: int, goal: float, rounds: int) -> Row:
     explain.ids(ids)  # a first run takes longer
     for _ in range(rounds):
         seconds = cpu(lambda: scores.append(explain.ids(ids).scores))
-        with mock.patch.object(prefixes, "LEAST_SAVED", float("inf")):
+        with mock.patch.object(reused, "LEAST_SAVED", float("inf")):
             ratios.append(seconds / cpu(lambda: scores.append(explain.ids(ids).scores)))
     difference = np.abs(scores[0] - scores[1]).max() / np.abs(scores[1]).max()
     whole = f"the time without reuse; scores differ by {difference:.1e} of the largest"

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import nbsal
+from nbsal.ablation.engine import Ablation
 from nbsal.cli import main
 from nbsal.evaluation.audit import measure
 from nbsal.evaluation.audit.flips import find_flip
@@ -23,7 +24,6 @@ from nbsal.evaluation.audit.words import log_odds, random_words, units_of
 from nbsal.evaluation.permutation import fisher_p, gain_p
 from nbsal.explain.decision_facts import proposed
 from nbsal.model.loading.plain_values import to_plain
-from nbsal.model.running.masking import MaskedModel
 from nbsal.support.errors import Cancelled
 from nbsal.support.progress import Meter
 from tests.raising import refuses
@@ -131,13 +131,13 @@ def test_a_flip_is_the_smallest_set(explain):
 
 
 def test_a_flip_counts_the_different_sets_that_it_tried(explain, monkeypatch):
-    hidden, original = set(), MaskedModel.logits
+    hidden, original = set(), Ablation.values
 
-    def count(self, rows, coalitions, *arguments):
-        hidden.update(coalition.tobytes() for table in coalitions for coalition in table if not coalition.all())
-        return original(self, rows, coalitions, *arguments)
+    def count(self, texts, tables, *arguments):
+        hidden.update(subset.tobytes() for table in tables for subset in table if not subset.all())
+        return original(self, texts, tables, *arguments)
 
-    monkeypatch.setattr(MaskedModel, "logits", count)
+    monkeypatch.setattr(Ablation, "values", count)
     long = "The first half is dull and slow, but later the film has a warm, funny and moving heart of its own."
     for text, most in (("A dull film.", 1), ("A fine, warm, moving and funny joy.", 2), (long, 1), (long, 3)):
         hidden.clear()
@@ -161,7 +161,7 @@ def test_a_class_that_is_not_reached_is_named():
 def test_one_word_that_turns_a_long_text_is_found_whatever_its_score(opinions):
     text = "the story of the film was lovely from start to end as everyone had expected and umbrella said"
     scored = replace(opinions(text), scores=tuple(-score for score in opinions(text).scores))
-    result = find_flip(scored, MaskedModel(opinions.subject), None, 6, 6, Meter(None))
+    result = find_flip(scored, Ablation(opinions.subject), "remove", None, 6, 6, Meter(None))
     assert len(result.words) == 1 and result.exact and result.tried == 17
 
 
@@ -284,13 +284,13 @@ def test_an_interrupted_audit_resumes_and_is_equal(explain, reviews, audit):
     with pytest.raises(Cancelled) as stopped:
         nbsal.audit(explain, texts, labels, progress=stop, cancel=cancel, **arguments)
     cache = stopped.value.partial
-    masked = next(iter(cache.masked_models.values()))
-    run_before = masked.forwards
+    (ablation,) = cache.ablations.values()
+    run_before = ablation.forwards
     resumed = nbsal.audit(explain, texts, labels, progress=False, cache=cache, **arguments)
     assert resumed.words.equals(audit.words) and resumed.mistakes.equals(audit.mistakes) and run_before
-    run_after = masked.forwards
+    run_after = ablation.forwards
     nbsal.audit(explain, texts, labels, progress=False, cache=cache, **arguments | {"least": 3})
-    assert masked.forwards == run_after  # other thresholds run nothing again
+    assert ablation.forwards == run_after  # other thresholds run nothing again
 
 
 def test_a_saved_audit_is_equal_and_a_damaged_one_refused(audit, tmp_path):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import nbsal
+from nbsal.ablation.decision import WAYS as WAYS_TO_HIDE
 from nbsal.evaluation import faithfulness, published
 from nbsal.evaluation._faithfulness import FRACTIONS, SHARES
 from nbsal.explain.many import explain_batch
-from nbsal.model.running import masking
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.errors import InputError, UnknownName
 from tests import axioms, zoo
@@ -24,7 +24,7 @@ def means(results, name="ours"):
 
 
 # Decoders look for their padding token to find the end of a text, so it cannot replace other tokens.
-WAYS = [(name, way) for name in zoo.ARCHITECTURES for way in masking.WAYS if way != "pad" or name in zoo.ENCODERS]
+WAYS = [(name, way) for name in zoo.ARCHITECTURES for way in WAYS_TO_HIDE if way != "pad" or name in zoo.ENCODERS]
 
 
 @pytest.mark.some(6)
@@ -130,8 +130,8 @@ def test_measures_that_are_not_asked_for_take_no_forward_passes(small):
     explain, cache = nbsal.Explainer(small, "gradcam"), nbsal.evaluation.Cache()
     text = ["a warm and funny film that is never dull"]
     some = faithfulness(explain, text, measures=["log-odds", "aopc"], cache=cache, progress=False)
-    (masked,) = cache.masked_models.values()
-    assert some.measures == ["aopc", "log-odds"] and masked.forwards <= 1 + len(FRACTIONS)
+    (ablation,) = cache.ablations.values()
+    assert some.measures == ["aopc", "log-odds"] and ablation.forwards <= 1 + len(FRACTIONS)
     every = faithfulness(explain, text, progress=False).frame
     for measure in ("aopc", "log-odds", "sufficiency"):
         one = faithfulness(explain, text, measures=[measure], cache=cache, progress=False).frame

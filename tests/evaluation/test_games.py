@@ -8,7 +8,7 @@ import pytest
 
 import nbsal
 from nbsal.evaluation import Cache, at_layers, best_layer, games
-from nbsal.evaluation._games import coalition_steps
+from nbsal.evaluation._games import hidden_at
 from nbsal.support.errors import Cancelled, InputError, UnknownName
 from tests import axioms, zoo
 from tests.evaluation import naive, toys
@@ -55,9 +55,9 @@ def test_curves_in_closed_form():
 def test_fractions_can_be_relative_to_the_whole_sequence(small):
     row = small.encode("A warm and funny film.")[0]
     order, points = list(row.content), [0.0, 0.5, 1.0]
-    content, sequence = (coalition_steps(row, order, points, length) for length in ("content", "sequence"))
-    assert content.sum(1).tolist() == [2, 5, 8, 8, 5, 2]
-    assert sequence.sum(1).tolist() == [2, 6, 8, 8, 4, 2]
+    content, sequence = (hidden_at(row, order, points, length) for length in ("content", "sequence"))
+    assert list(map(len, content)) == [6, 3, 0, 0, 3, 6]
+    assert list(map(len, sequence)) == [6, 2, 0, 0, 4, 6]
 
 
 def test_the_random_baseline_is_the_mean_of_its_runs(load):
@@ -136,7 +136,7 @@ def test_explainers_of_one_subject_share_traces_and_coalitions(load, monkeypatch
     explainers = {name: nbsal.Explainer(subject, name) for name in ("gradcam", "simple", "gradxact")}
     games(explainers, axioms.TEXTS, random=3, cache=cache, progress=False)
     assert len(traces) == 1
-    forwards = cache.masked_models[subject, "remove"].forwards
+    forwards = cache.ablations[subject].forwards
     with_duplicate = explainers | {"duplicate": nbsal.Explainer(subject, "simple")}
     games(with_duplicate, axioms.TEXTS, random=2, cache=cache, progress=False)
     best_layer(explainers["gradcam"], axioms.TEXTS[:2], cache=cache, progress=False)
@@ -144,7 +144,7 @@ def test_explainers_of_one_subject_share_traces_and_coalitions(load, monkeypatch
     best_layer(explainers["gradcam"], axioms.TEXTS[:2], cache=cache, progress=False)
     assert len(traces) == 2
     games(with_duplicate, axioms.TEXTS, random=0, cache=cache, progress=False)
-    assert cache.masked_models[subject, "remove"].forwards - forwards < forwards
+    assert cache.ablations[subject].forwards - forwards < forwards
 
 
 def test_explanations_are_dropped_when_the_weights_change():
@@ -169,7 +169,7 @@ def test_explanations_are_dropped_when_the_weights_change():
 
 @pytest.mark.parametrize("at", [2, 150])
 def test_a_cancelled_call_resumes(load, monkeypatch, at):
-    monkeypatch.setattr("nbsal.model.running.masking.TOKENS", 16)
+    monkeypatch.setattr("nbsal.ablation.engine.TOKENS", 16)
     subject = load("bert", decoding=False)
     explainers = {name: nbsal.Explainer(subject, name) for name in ("gradcam", "simple")}
     cancel, steps = Event(), []
@@ -178,15 +178,15 @@ def test_a_cancelled_call_resumes(load, monkeypatch, at):
         games(explainers, axioms.TEXTS, progress=lambda done, _: done >= at and cancel.set(), cancel=cancel, **options)
     cache = cancelled.value.partial
     explained = sum(map(len, cache.saliencies.values()))
-    masked_model = cache.masked_models.get((subject, "remove"))
-    forwards = masked_model.forwards if masked_model else 0
+    ablation = cache.ablations.get(subject)
+    forwards = ablation.forwards if ablation else 0
     assert explained > 0 if at == 2 else forwards > 0
     complete = Cache()
     truth = games(explainers, axioms.TEXTS, cache=complete, progress=False, **options)
     results = games(explainers, axioms.TEXTS, cache=cache, progress=lambda *step: steps.append(step), **options)
     assert results.frame.equals(truth.frame)
     assert steps[-1][0] == steps[-1][1]
-    assert cache.masked_models[subject, "remove"].forwards == complete.masked_models[subject, "remove"].forwards
+    assert cache.ablations[subject].forwards == complete.ablations[subject].forwards
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,10 @@ def test_measures_are_means_of_judgements(answers):
 
 
 def test_shared_subsets_are_run_once(answers):
-    before = [answer.running.hiding.forwards for answer in answers["shapley"]]
+    before = [answer.running.experiment.ablation.forwards for answer in answers["shapley"]]
     evaluation.answers(answers, **SETTINGS)
-    assert [answer.running.hiding.forwards for answer in answers["random"]] == before, "Shapley values had them all"
+    after = [answer.running.experiment.ablation.forwards for answer in answers["random"]]
+    assert after == before, "Shapley values had them all"
 
 
 def test_wrong_answers_and_settings_are_refused(answers):

@@ -5,12 +5,13 @@ import pytest
 import torch
 
 import nbsal
+from nbsal.ablation.engine import Ablation
 from nbsal.explain import checking
 from nbsal.explain.decision_facts import MATTERS, MOST_AGAINST, MOST_DRAWS, MOST_FOR, MOST_NAMED
 from nbsal.methods.default import FOR_DECISIONS
-from nbsal.model.running.masking import MaskedModel
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter
+from tests.ablation.runs import logits_of
 from tests.raising import refuses
 
 TEXT = "The opening sentence is a beauty; the four hundred pages that follow are a swamp."
@@ -24,14 +25,14 @@ def hidden(saliency, numbers):
     return coalition
 
 
-def test_the_values_are_those_of_the_masked_model(small):
+def test_the_values_are_those_of_literal_masking(small):
     explain = nbsal.Explainer(small, "decoded-gradcam")
     saliency = explain(TEXT, check=True)
-    check, masked_model = saliency.check, MaskedModel(small)
+    check, ablation = saliency.check, Ablation(small)
     label = small.labels.index(saliency.target)
 
     def value(words):
-        (logits,) = masked_model.logits([saliency.row], [hidden(saliency, words)])
+        (logits,) = logits_of(small, [saliency.row], [hidden(saliency, words)], ablation=ablation)
         return float(logits[0].double().softmax(-1)[label])
 
     assert check.whole.value == pytest.approx(float(saliency.probabilities[label]), abs=1e-6)
@@ -53,7 +54,7 @@ def test_every_target_is_checked_if_that_is_asked(small):
 def test_a_check_keeps_its_budget(small, monkeypatch, passes):
     steps, saliency = [], nbsal.Explainer(small, "gradxact")(TEXT)
     meter = Meter(passes, lambda done, total: steps.append(done))
-    check = checking.check(saliency, MaskedModel(small), None, passes, meter)
+    check = checking.check(saliency, Ablation(small), "remove", None, passes, meter)
     assert steps[-1] <= passes and len(check.random) >= 1
     assert len(check.candidates) <= MOST_FOR + MOST_AGAINST and len(check.random) <= MOST_DRAWS
 
@@ -72,12 +73,12 @@ def test_every_set_that_was_hidden_is_counted_and_named_sets_are_minimal(small, 
     for method in ("gradxact", "decoded-gradcam"):
         runs.clear()
         saliency = nbsal.Explainer(small, method)(text, check=True)
-        check, masked_model = saliency.check, MaskedModel(small)
+        check, ablation = saliency.check, Ablation(small)
         assert check.tried == len({tuple(sorted(numbers)) for numbers in runs})
         label = small.labels.index(saliency.target)
 
-        def value(words, saliency=saliency, masked_model=masked_model, label=label):
-            (logits,) = masked_model.logits([saliency.row], [hidden(saliency, words)])
+        def value(words, saliency=saliency, ablation=ablation, label=label):
+            (logits,) = logits_of(small, [saliency.row], [hidden(saliency, words)], ablation=ablation)
             return float(logits[0].double().softmax(-1)[label])
 
         words = [check.candidates[number].words for number in check.named]
@@ -96,10 +97,10 @@ def test_random_draws_differ(small):
 @pytest.mark.parametrize("method", ["gradxact", "decoded-gradcam", "random"])
 @pytest.mark.parametrize("text", [TEXT, "It is the plot, and it is thin.", "The dull, dull film."])
 def test_a_first_check_takes_three_passes_and_names_what_was_hidden(small, monkeypatch, runs, method, text):
-    saliency, masked_model = nbsal.Explainer(small, method)(text), MaskedModel(small)
+    saliency, ablation = nbsal.Explainer(small, method)(text), Ablation(small)
     monkeypatch.delattr(checking.trace, "record")
-    check = checking.first_check(saliency, masked_model, None, Meter(None))
-    assert check.first and masked_model.forwards == len(runs) == checking.FIRST
+    check = checking.first_check(saliency, ablation, "remove", None, Meter(None))
+    assert check.first and ablation.forwards == len(runs) == checking.FIRST
     named = tuple(sorted(place for number in check.named for place in check.candidates[number].words))
     assert named in runs and len(check.named) <= MOST_NAMED
     assert check.whole.value == pytest.approx(saliency.confidence) and check.tried == 2
@@ -112,11 +113,11 @@ def test_a_first_check_takes_three_passes_and_names_what_was_hidden(small, monke
 
 @pytest.mark.parametrize("text", [TEXT, "It is the plot, and it is thin.", "The dull, dull film.", "A swamp."])
 def test_the_first_check_is_part_of_the_whole_one(small, text):
-    explain, masked_model = nbsal.Explainer(small, "gradxact"), MaskedModel(small)
+    explain, ablation = nbsal.Explainer(small, "gradxact"), Ablation(small)
     for target in (None, *small.labels, nbsal.contrast("positive", "negative")):
         saliency = explain(text, target)
-        first = checking.first_check(saliency, masked_model, target, Meter(None))
-        whole = checking.check(saliency, masked_model, target, 40, Meter(None))
+        first = checking.first_check(saliency, ablation, "remove", target, Meter(None))
+        whole = checking.check(saliency, ablation, "remove", target, 40, Meter(None))
         alone = dict(zip((word.words for word in whole.candidates), whole.alone, strict=True))
         if first.named:
             assert first.alone[0].value == pytest.approx(alone[first.candidates[0].words].value, abs=1e-6)
@@ -157,7 +158,7 @@ def test_every_task_can_be_checked(load, model, settings, text):
     saliency = nbsal.Explainer(subject, "gradxact")(text, check=True)
     check, row = saliency.check, saliency.row
     with torch.no_grad():
-        (logits,) = MaskedModel(subject).logits([row], [hidden(saliency, check.candidates[0].words)])
+        (logits,) = logits_of(subject, [row], [hidden(saliency, check.candidates[0].words)])
     if check.probable:
         assert 0 <= check.whole.value <= 1 and check.whole.prediction == saliency.prediction
     else:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import nbsal
+from nbsal.ablation.decision import WAYS
 from nbsal.heads import HeadMask
 from nbsal.methods import decoding, perturbation, upper_layers
-from nbsal.model.running.masking import WAYS
 from nbsal.support.errors import InputError, UnknownName
 from tests.cases import cases
 from tests.raising import refuses

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import nbsal
+from nbsal.ablation import tables
 from nbsal.methods import shapley
-from nbsal.methods.shapley import ExactShapley, KernelShap, Shapley, all_coalitions, exact_values
+from nbsal.methods.shapley import ExactShapley, KernelShap, Shapley, exact_values
 from tests import axioms
 from tests.cases import cases
 
@@ -45,7 +46,7 @@ def estimate(method, row, game):
 
 
 def error(method, row, game):
-    exact = exact_values(all_coalitions(int(np.log2(len(game)))), game)
+    exact = exact_values(tables.every(int(np.log2(len(game)))), game)
     return np.linalg.norm(estimate(method, row, game) - exact) / np.linalg.norm(exact)
 
 

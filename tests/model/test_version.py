@@ -12,13 +12,14 @@ from torch import nn
 
 import nbsal
 from nbsal import evaluation
+from nbsal.ablation.engine import Ablation
 from nbsal.evaluation.cache import Cache
 from nbsal.heads import HeadMask
 from nbsal.methods import alti
-from nbsal.model.running.masking import MaskedModel
 from nbsal.model.running.version import tensors_version
 from nbsal.support.errors import InputError
 from tests import axioms, zoo
+from tests.ablation.runs import logits_of
 from tests.axioms import TEXTS
 from tests.raising import refuses_part
 
@@ -98,10 +99,10 @@ def test_relevance_and_caches_follow_every_change():
     torch.manual_seed(0)
     subject = loaded(zoo.model("bert", "sequence").float())
     explainers, cache = {name: explainer(subject, name) for name in RELEVANCE}, Cache()
-    masked, row = MaskedModel(subject), subject.encode(TEXTS[0])[0]
+    ablation, row = Ablation(subject), subject.encode(TEXTS[0])[0]
     coalitions = [np.eye(len(row))]
     before = explainers["lrp"](TEXTS[0]).scores
-    games(subject, cache), masked.logits([row], coalitions)
+    games(subject, cache), logits_of(subject, [row], coalitions, ablation=ablation)
     for change, apply in CHANGES.items():
         apply(subject.model)
         fresh = loaded(subject.model)
@@ -111,8 +112,8 @@ def test_relevance_and_caches_follow_every_change():
         assert change == "no parametrization" or not np.array_equal(now, before), change
         before = now
         assert games(subject, cache).equals(games(fresh, Cache())), change
-        logits = [each.logits([row], coalitions)[0] for each in (masked, MaskedModel(fresh))]
-        assert torch.equal(*logits), change
+        ours = logits_of(subject, [row], coalitions, ablation=ablation)
+        assert torch.equal(ours[0], logits_of(fresh, [row], coalitions)[0]), change
 
 
 def test_published_gpt2_follows_a_replaced_module(load):

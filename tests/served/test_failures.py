@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.answers.scoring.served import _others
+from nbsal.ablation.served import other_tokens
 from nbsal.model.served import calls, forms, http
 from nbsal.model.served.cache import CallCache
 from nbsal.model.served.forms import Likely
@@ -289,7 +289,7 @@ def test_what_a_server_names_beside_the_reply_is_none_of_our_words(server):
     assert statistics.rank[-1] <= 4
     tokenizer = nbsal.load("demo/notes").tokenizer
     top = [Likely(" Rouen", index, -0.1) for index in (3, -1, 10**30)]
-    others = _others(Server(nbsal.Endpoint(server.url, "m"), tokenizer), Score(-1.0, 2, tuple(top)), 5)
+    others = other_tokens(Server(nbsal.Endpoint(server.url, "m"), tokenizer), Score(-1.0, 2, tuple(top)), 5)
     assert [index for index, _ in others] == [3] + 2 * tokenizer(" Rouen", add_special_tokens=False)["input_ids"]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from nbsal.answers.scoring.served import divergence
+from nbsal.ablation.served import divergence
 from nbsal.model.served.alignment import Expected, reply_tokens
 from nbsal.model.served.forms import ECHO, TGI, VLLM, VLLM_CHAT, Likely, Question, Token, read_tokens
 from nbsal.model.served.function_scores import plain

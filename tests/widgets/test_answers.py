@@ -16,6 +16,7 @@ from nbsal.render.headline import plain
 from nbsal.support.errors import ModelError, UnknownName
 from nbsal.widgets import Answers
 from nbsal.widgets.parts.answer_parts import Struck
+from tests.ablation.runs import hide
 from tests.browser import bench
 from tests.raising import refuses
 from tests.widgets import unwire
@@ -190,7 +191,7 @@ def test_a_struck_source_is_hidden_and_the_same_reply_scored_again(view):
     from_page(view, struck=[ADDRESS])
     struck = view.wait().without_struck
     units = view.result.reading.units("sentence")
-    truth = nbsal.answers.scoring.hiding.Hiding(view.subject, view.result.reading, units).values(
+    truth = hide(view.subject, view.result.reading, units).numbers(
         [[True] * len(units), [unit.source != ADDRESS for unit in units]]
     )
     evidence = view.result.evidence

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 import nbsal
+from nbsal.ablation.engine import Ablation
 from nbsal.evaluation import cache
 from nbsal.evaluation.audit.result import Audit as FinishedAudit
-from nbsal.model.running.masking import MaskedModel
 from nbsal.render.headline import plain
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Audit, Browse
@@ -182,7 +182,7 @@ def test_two_models_stand_side_by_side(audit):
 
 def test_an_explainer_audits_in_the_background_and_resumes(explain, audit, monkeypatch):
     started, go = threading.Event(), threading.Event()
-    original = MaskedModel.logits
+    original = Ablation.values
 
     def slow(self, *arguments):
         started.set()
@@ -195,7 +195,7 @@ def test_an_explainer_audits_in_the_background_and_resumes(explain, audit, monke
         explained.append(len(rows))
         explain_rows(members, rows, *arguments, **names)
 
-    monkeypatch.setattr(MaskedModel, "logits", slow)
+    monkeypatch.setattr(Ablation, "values", slow)
     monkeypatch.setattr(cache, "explain_rows", count)
     view = Audit(explain, TEXTS, LABELS, groups=GROUPS, least=2)
     assert started.wait(60) and 0 < view.progress < 1

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import nbsal
+from nbsal.ablation.engine import Ablation
 from nbsal.evaluation._games import GAMES
-from nbsal.model.running.masking import MaskedModel
 from nbsal.render.headline import plain
 from nbsal.support.progress import Meter
 from nbsal.widgets import Games
@@ -26,6 +26,7 @@ from nbsal.widgets.parts.token_games import (
     turning_step,
     units,
 )
+from tests.ablation.runs import logits_of
 from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, from_page
@@ -45,7 +46,7 @@ def test_a_step_is_the_output_for_the_remaining_tokens(view, small, game):
     from_page(view, game=game, at=3)
     row = view.result.row
     coalition = [i in view.remaining or special for i, special in enumerate(row.special)]
-    (logits,) = MaskedModel(small).logits([row], [[coalition]])
+    (logits,) = logits_of(small, [row], [[coalition]])
     probabilities = view._game["outcomes"][game][view._game["points"].index(3)]
     assert probabilities == pytest.approx(logits[0].softmax(-1).tolist(), abs=1e-4)
 
@@ -76,13 +77,13 @@ def test_the_games_report_progress_and_can_be_cancelled(small):
     saliency = nbsal.Explainer(small, "gradcam")(TEXT)
     total, reported = coalition_count(len(units(saliency.row))), []
     meter = Meter(total, lambda done, total: reported.append(done))
-    *_, games = play_games(saliency, MaskedModel(small), None, meter)
+    *_, games = play_games(saliency, Ablation(small), None, meter)
     assert reported[-1] == total
     forwards, backwards = games.random.outcomes["hiding"][0], games.random.outcomes["revealing"][1]
     but_half = [0, 1, 3, 4]  # of an odd number of words there is no half
     assert forwards[but_half].tolist() == backwards[::-1][but_half].tolist(), "an order and its reverse share passes"
     cancel = threading.Event()
-    results = play_games(saliency, MaskedModel(small), None, Meter(total, cancel=cancel))
+    results = play_games(saliency, Ablation(small), None, Meter(total, cancel=cancel))
     next(results)
     cancel.set()
     with pytest.raises(nbsal.support.errors.Cancelled):
@@ -96,7 +97,7 @@ def test_where_a_game_turns_is_known_to_the_word_however_few_the_steps(reviews, 
     saliency = explain(" ".join([LONG] * 3))
 
     def turns(most_steps):
-        games = next(play_games(saliency, MaskedModel(explain.subject), None, Meter(None), most_steps))
+        games = next(play_games(saliency, Ablation(explain.subject), None, Meter(None), most_steps))
         steps = {game: turning_step(game, games.outcomes[game]) for game in GAMES}
         return len(games.steps), {game: step and games.steps[step - 1 : step + 1] for game, step in steps.items()}
 
@@ -159,7 +160,7 @@ def games_of(hiding, random=None, labels=("negative", "positive")):
 
 def test_long_texts_have_fewer_random_orders_and_their_band_says_how_many(monkeypatch):
     monkeypatch.setattr(token_games, "RANDOM_ORDERS", 10)
-    short, long = (len(token_games._random_orders([[i] for i in range(size)])) for size in (100, 101))
+    short, long = (len(token_games._random_orders(size)) for size in (100, 101))
     assert (short, long) == (10, 6)
     assert coalition_count(100, 9) == 2 * (10 + 10 * 5) and coalition_count(101, 9, 1) == 10 + 6 * 5
     games = games_of([0.9, 0.2], [0.9, 0.8])

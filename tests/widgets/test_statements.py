@@ -180,13 +180,13 @@ def test_another_layer_is_checked_once_it_is_chosen(small):
 def test_a_newer_text_ends_the_check(small, monkeypatch):
     started, check = [], checked_view.checking.check
 
-    def slow(saliency, masked_model, target, passes, meter):
+    def slow(saliency, ablation, way, target, passes, meter):
         started.append(saliency.text)
         if len(started) == 1:
             view.text = TEXTS[1]
             while True:
                 meter.check()
-        return check(saliency, masked_model, target, passes, meter)
+        return check(saliency, ablation, way, target, passes, meter)
 
     monkeypatch.setattr(checked_view.checking, "check", slow)
     view = Highlight(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0], check=True)
@@ -198,7 +198,7 @@ def test_a_newer_text_ends_the_check(small, monkeypatch):
 def test_a_check_can_be_stopped_and_started_again(small, monkeypatch):
     started, check = Event(), checked_view.checking.check
 
-    def endless(saliency, masked_model, target, passes, meter):
+    def endless(saliency, ablation, way, target, passes, meter):
         started.set()
         while True:
             meter.check()
@@ -211,10 +211,10 @@ def test_a_check_can_be_stopped_and_started_again(small, monkeypatch):
     monkeypatch.setattr(checked_view.checking, "check", check)
     view.handle_check()
     assert view.wait(60).statement.state == "supported" and view._checking == {} and not view.result.check.first
-    assert len(view._masked_model.value._cache) == 1
+    assert len(view._ablation.value._results) == 1
     view.text = TEXTS[1]
     assert view.wait(60).statement.state != "unchecked"
-    assert len(view._masked_model.value._cache) == 1, "one text is kept"
+    assert len(view._ablation.value._results) == 1, "one text is kept"
     view.close()
 
 

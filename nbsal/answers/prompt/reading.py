@@ -17,7 +17,6 @@ from nbsal.support.errors import InputError, UnknownName
 
 LEVELS = ("token", "word", "sentence", "paragraph", "document", "message")
 REPLY_LEVELS = ("token", "word", "sentence", "reply")
-BEST = "best"  # the id of the likeliest token in the place of one of the reply, beside the numbers of that one
 TEMPLATE = "template"  # what is neither the user's nor a document's
 _END = re.compile(r"(?:[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+[」』”]*|\n)\s*")
 _ABBREVIATION = re.compile(r"(?:^|\W)(?:[A-Z]|Mr|Mrs|Ms|Dr|Prof|St|vs|etc|cf|Fig|Eq|No|e\.g|i\.e|approx|Inc|Ltd)\.\s*$")

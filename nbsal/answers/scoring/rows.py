@@ -97,7 +97,7 @@ def _path(name: str, running: Running) -> tuple[Score, Hashable]:
     """How a method is run, and what it shares that with."""
     method, shared = running.method, (id(running.explainer.method_subject), running.number)
     if isinstance(method, Perturbation):
-        return _score_by_hiding, id(running.hiding)
+        return _score_by_hiding, id(running.experiment)
     if method.shares_pass and "forward" not in method.needs:
         return _score_in_one_pass, shared
     if isinstance(method, AlongPaths):
@@ -182,7 +182,7 @@ def _score_by_hiding(group: Group, rows: Mapping[str, Rows], meter: Meter, batch
         assert isinstance(method, Perturbation), "only these hide"
         table = running.coalitions(method)
         part = meter.part(len(running.reading.reply_ids), len(table))
-        values = running.hiding.values(table, part, running.number)
+        values = running.experiment.numbers(table, running.number, part)
         rows[name].scores = running.by_unit(method.unit_scores(table, values))
         rows[name].explained = len(running.reading.reply_ids)
 

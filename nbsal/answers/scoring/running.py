@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from nbsal.answers.lazy import Hiding, prompts
+from nbsal.answers.lazy import ReplyExperiment, prompts
 from nbsal.answers.prompt.reading import Reading, Unit
 from nbsal.answers.scoring.score_matrix import ScoreMatrix
 from nbsal.explain.saliency import LayerSaliency, Saliency
@@ -70,13 +70,13 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Running:
-    """What explains one reply; answers of the same reply share the hiding."""
+    """What explains one reply; answers of the same reply share what was run with parts left out."""
 
     explainer: Explains
     reading: Reading
     number: str
     units: Sequence[Unit]
-    hiding: Hiding
+    experiment: ReplyExperiment
 
     @property
     def method(self) -> Method:
@@ -109,7 +109,7 @@ class Running:
         method = self.method
         if isinstance(method, Perturbation):
             table = self.coalitions(method)
-            values = self.hiding.values(table, number=self.number)[:, list(tokens)]
+            values = self.experiment.numbers(table, self.number)[:, list(tokens)]
             return self.by_position(method.sum_scores(table, values))
         return self._score(self.sum_target(tokens), self.reading.start + max(tokens))
 
@@ -146,8 +146,8 @@ class Running:
             self.explainer.subject, self.reading.prompt, (*self.reading.reply_ids[:token], rival)
         )
         table = self.coalitions(method)
-        rivals = self.hiding.with_reading(other).values(table, number=self.number)
-        values = self.hiding.values(table, number=self.number)[:, token] - rivals[:, -1]
+        rivals = self.experiment.with_reading(other).numbers(table, self.number)
+        values = self.experiment.numbers(table, self.number)[:, token] - rivals[:, -1]
         return self.by_position(method.unit_scores(table, values[:, None])[0])
 
     def score_rival_reply(self, rival: Any) -> Floats:
@@ -160,7 +160,7 @@ class Running:
         ids, _ = prompts.tokenize_reply(subject, prompt, rival)
         prompts.check_length(subject, prompt, len(ids), "token", rival)
         reading = prompts.with_reply(subject, prompt, ids)
-        other = replace(self, reading=reading, hiding=self.hiding.with_reading(reading))
+        other = replace(self, reading=reading, experiment=self.experiment.with_reading(reading))
         own, others = (one.score_sum(one.reading.content)[: self.reading.start] for one in (self, other))
         scores: Floats = own - others
         return scores

@@ -1,28 +1,24 @@
 """Replies of a model behind a server: scored and written by calls, which are counted before any is sent."""
 
 from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
 
+from nbsal.ablation.served import other_tokens
+from nbsal.ablation.texts import TEXT
 from nbsal.answers.prompt.reading import Prompt, Reading, TokenStatistics
-from nbsal.answers.prompt.reading import words as split_words
 from nbsal.answers.prompt.sources import Request, like
-from nbsal.model.running.masking import TEXT
-from nbsal.model.served.forms import Likely
 from nbsal.model.served.queries import Query
 from nbsal.model.served.served_model import Served
-from nbsal.model.served.server import Score, Server
+from nbsal.model.served.server import Server
 from nbsal.model.subject import Subject
 from nbsal.model.target import AGREEMENT, DIVERGENCE
 from nbsal.model.text.tokenize import token_name
-from nbsal.support.arrays import Floats
-from nbsal.support.errors import InputError, ModelError
+from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter
 
 SETTINGS = ("do_sample", "max_new_tokens", "temperature", "top_p", "stop_strings")  # of `generate`, that servers know
-ROOM = 16  # tokens that a reply may be longer when it is written again
 RIVALS = 5  # other tokens that are listed for each token of a reply
 
 
@@ -78,86 +74,6 @@ def query_of(server: Server, request: Request, ids: Sequence[int], reply_ids: Se
     return Query(tuple(ids), tuple(reply_ids), messages_of(request) if server.by_words else None)
 
 
-def numbers(server: Server, scores: Sequence[Score], ids: Sequence[int], whole: Sequence[Score] | None) -> Floats:
-    """The stored numbers of a reply, [stored number, token]; a divergence is from what `whole` says."""
-    rows = [[score.logprob for score in scores], [np.nan] * len(scores)]
-    if whole is not None:
-        rows.append([-divergence(score, other) for score, other in zip(scores, whole, strict=True)])
-    rows.append([_best(server, score, token) for score, token in zip(scores, ids, strict=True)])
-    return np.array(rows, dtype=np.float64)
-
-
-def divergence(first: Score, second: Score) -> float:
-    """The Jensen-Shannon divergence of the tokens that both name, all others as one: at most that of all tokens."""
-    tables = [{(each.id, each.text): each.logprob for each in score.top} for score in (first, second)]
-    shared = tables[0].keys() & tables[1].keys()
-    if not shared and not (tables[0] and tables[1]):
-        message = f"number={DIVERGENCE!r} needs the likeliest tokens at each place, which this server does not give."
-        raise ModelError(message, part="top_logprobs")
-    rows = np.exp([[table[name] for name in sorted(shared, key=str)] for table in tables]).reshape(2, -1)
-    rest = np.clip(1 - rows.sum(1, keepdims=True), 0, None)
-    both = np.concatenate((rows, rest), 1)
-    entropies = [_entropy(each) for each in (both.mean(0), *both)]
-    return max(0.0, float(entropies[0] - (entropies[1] + entropies[2]) / 2))
-
-
-def _entropy(probabilities: Floats) -> float:
-    positive = probabilities[probabilities > 0]
-    return float(-(positive * np.log(positive)).sum())
-
-
-def _best(server: Server, score: Score, token: int) -> int:
-    """The likeliest token in place of one of the reply; that one, if the server names no other that is known."""
-    others = _others(server, score, token)
-    return others[0][0] if others and (score.rank != 1 and others[0][1].logprob > score.logprob) else token
-
-
-def _others(server: Server, score: Score, token: int) -> list[tuple[int, Likely]]:
-    """The likeliest tokens other than one of the reply, with their ids."""
-    word, others = str(server.tokenizer.decode([token])).strip(), []
-    for likely in score.top:
-        index = likely.id if _is_known(server, likely.id) else _token_id(server, likely.text)
-        begins = server.by_words and bool(likely.text.strip()) and word.startswith(likely.text.strip())
-        if index is not None and index != token and not begins:
-            others.append((index, likely))
-    return others
-
-
-def _is_known(server: Server, index: int | None) -> bool:
-    """Whether an id of the server is one of our tokenizer's; words have numbers of their own."""
-    return index is not None and not server.by_words and 0 <= index < len(server.tokenizer)
-
-
-def _token_id(server: Server, text: str) -> int | None:
-    """The token with a text, if that is one."""
-    ids = server.tokenizer(text, add_special_tokens=False)["input_ids"] if text else []
-    return int(ids[0]) if len(ids) == 1 else None
-
-
-def agreement(server: Server | None, reading: Reading, queries: Sequence[Query], meter: Meter | None) -> Floats:
-    """1 for each token whose word the model writes again, greedily, to each prompt, else 0: [prompt, reply token].
-
-    Words of both replies are matched in their order; a word that only moved to another place in it is not found again.
-    """
-    assert server is not None, "checked before"
-    words = reading.reply_units("word")
-    prompts = [Query(each.ids, (), each.messages) for each in queries]
-    replies = server.write(prompts, agreement_settings(reading), meter or Meter(None))
-    values = np.ones((len(queries), len(reading.reply_ids)))
-    for row, text in zip(values, replies, strict=True):
-        again = [text[slice(*span)] for span in split_words(text)]
-        matcher = SequenceMatcher(None, [word.text for word in words], again, autojunk=False)
-        same = {block.a + i for block in matcher.get_matching_blocks() for i in range(block.size)}
-        for number, word in enumerate(words):
-            row[list(word.tokens)] = number in same
-    return values
-
-
-def agreement_settings(reading: Reading) -> dict[str, Any]:
-    """How a reply is written again: greedily, and with room for as many words in other tokens."""
-    return {"max_tokens": 2 * len(reading.reply_ids) + ROOM, "temperature": 0}
-
-
 def token_statistics(server: Server, reading: Reading, drawn: Any) -> TokenStatistics:
     """What the server says of each token of a reply; a rank of 0 and an entropy of NaN are not known."""
     (scores,) = server.scores([whole(server, reading)], Meter(None))
@@ -168,7 +84,7 @@ def token_statistics(server: Server, reading: Reading, drawn: Any) -> TokenStati
         rivals=tuple(
             tuple(
                 (token_name(server.tokenizer, index), float(np.exp(likely.logprob)))
-                for index, likely in _others(server, score, token)[:RIVALS]
+                for index, likely in other_tokens(server, score, token)[:RIVALS]
             )
             for score, token in zip(scores, reading.reply_ids, strict=True)
         ),

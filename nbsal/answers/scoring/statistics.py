@@ -9,12 +9,11 @@ from torch import Tensor
 
 from nbsal.answers.prompt.reading import Reading, TokenStatistics
 from nbsal.answers.scoring import served
-from nbsal.answers.scoring.hiding import logits_at
 from nbsal.answers.scoring.served import RIVALS
 from nbsal.model import sides
 from nbsal.model.lm_head import LMHead
 from nbsal.model.running import batching
-from nbsal.model.running.layers import reply_layers
+from nbsal.model.running.layers import logits_at, reply_layers
 from nbsal.model.subject import Subject
 from nbsal.model.target import AGREEMENT
 from nbsal.model.text.tokenize import token_name

@@ -6,9 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nbsal.answers.lazy import Hiding
-from nbsal.answers.prompt.reading import BEST, Reading, Unit
+from nbsal.ablation import tables
+from nbsal.answers.lazy import ReplyExperiment
+from nbsal.answers.prompt.reading import Reading, Unit
 from nbsal.methods.lazy import tokenize
+from nbsal.model.target import BEST
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import ModelError
 from nbsal.support.progress import Meter
@@ -88,39 +90,38 @@ def evidence_level(reading: Reading, unit: Any) -> Level:
     return "word" if by_words and sum(map(_says_something, reading.units("word"))) <= MOST_PARTS else "sentence"
 
 
-def passes(hiding: Hiding) -> int:
+def passes(experiment: ReplyExperiment) -> int:
     """How many texts `measure` runs."""
-    return len(places_of(hiding.reading, hiding.units)) + 2
+    return len(places_of(experiment.reading, experiment.parts)) + 2
 
 
-def measure(hiding: Hiding, meter: Meter | None = None, level: Level = "sentence") -> Evidence | None:
-    """Score a reply with and without its sources; `hiding` is of units at that level. None if that is impossible."""
-    places = places_of(hiding.reading, hiding.units)
+def measure(experiment: ReplyExperiment, meter: Meter | None = None, level: Level = "sentence") -> Evidence | None:
+    """Score a reply with and without its sources, whose units at that level are hidden; None if that is impossible."""
+    reading, places = experiment.reading, places_of(experiment.reading, experiment.parts)
     if not places:
         return None
-    table = subsets(hiding)
+    table = subsets(experiment)
     try:
-        values, best = hiding.values(table, meter), hiding.values(table, number=BEST)[2:].astype(int)
+        values, best = experiment.numbers(table, meter=meter), experiment.numbers(table, BEST)[2:].astype(int)
     except ModelError:  # with so much hidden, some models have nothing to attend to
         return None
-    sources = hiding.reading.prompt.sources
-    tokenizer, own = hiding.subject.tokenizer, hiding.reading.reply_ids
+    sources = reading.prompt.sources
+    tokenizer, own = experiment.ablation.subject.tokenizer, reading.reply_ids
     names = {index: tokenize.token_name(tokenizer, index) for index in np.unique(best).tolist()}
     instead = tuple(
         tuple("" if index == token else names[index] for index, token in zip(row, own, strict=True))
         for row in best.tolist()
     )
     documents = tuple(i for i, (source, _) in enumerate(places) if sources[source].kind == "document")
-    return Evidence(places, documents, values[0], values[1], values[2:], instead, hiding.way, level)
+    return Evidence(places, documents, values[0], values[1], values[2:], instead, experiment.hidden, level)
 
 
-def subsets(hiding: Hiding) -> Mask:
+def subsets(experiment: ReplyExperiment) -> Mask:
     """What `measure` runs, as subsets of units: all of them, none of the documents, and all but each place."""
-    units, places = hiding.units, places_of(hiding.reading, hiding.units)
-    sources = hiding.reading.prompt.sources
-    documents = np.array([sources[unit.source].kind == "document" for unit in units], dtype=bool)
-    nothing = ~documents if documents.any() else np.zeros(len(units), dtype=bool)
-    return np.array([np.ones(len(units), dtype=bool), nothing, *(~hides(units, place) for place in places)])
+    units, sources = experiment.parts, experiment.reading.prompt.sources
+    documents = [number for number, unit in enumerate(units) if sources[unit.source].kind == "document"]
+    places = (np.flatnonzero(hides(units, place)) for place in places_of(experiment.reading, units))
+    return tables.without(len(units), [], documents or range(len(units)), *places)
 
 
 def opened(evidence: Evidence, words: Sequence[Sequence[int]]) -> list[int]:

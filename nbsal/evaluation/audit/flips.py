@@ -6,15 +6,14 @@ from itertools import combinations
 from threading import Event
 from typing import Any
 
-import numpy as np
-
+from nbsal.ablation.decision import DecisionText, filler_id
+from nbsal.ablation.engine import Ablation
+from nbsal.ablation.experiment import Experiment
 from nbsal.evaluation._hiding import check_classifier
-from nbsal.evaluation.audit.words import Unit, score_of, units_of
+from nbsal.evaluation.audit.words import score_of, units_of
 from nbsal.explain.explainer import as_explainer
 from nbsal.explain.saliency import Saliency
-from nbsal.model.running.masking import MaskedModel
 from nbsal.model.targets import label_index
-from nbsal.model.text.tokens import Row
 from nbsal.render.headline import percent
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter, Progress
@@ -106,6 +105,7 @@ def flip(
     explainer = as_explainer(explainer)
     subject = explainer.subject
     check_classifier(subject)
+    filler_id(subject, way)  # raises an error if the way is not available
     (checked_text,) = check_texts(text)
     wanted = None if to is None else label_index(to, subject.labels, "to")
     saliency = explainer(checked_text)
@@ -115,20 +115,25 @@ def flip(
     if saliency.provenance.get("windows", 1) > 1:
         message = "The text is longer than the model reads at once; hiding words needs a shorter one."
         raise InputError(message, argument="text", value=text)
-    masked = MaskedModel(subject, way)
     with Meter(None, progress, cancel) as meter:
         most = positive_number(most, "most")
-        return find_flip(saliency, masked, wanted, most, most, meter)
+        return find_flip(saliency, Ablation(subject), way, wanted, most, most, meter)
 
 
 def find_flip(
-    saliency: Saliency, masked: MaskedModel, wanted: int | None, most: int, complete: int, meter: Meter
+    saliency: Saliency,
+    ablation: Ablation,
+    way: str | int,
+    wanted: int | None,
+    most: int,
+    complete: int,
+    meter: Meter,
 ) -> Flip:
     """The flip of one text; `wanted` is the class to reach, None any other.
 
     Of a short text all sets of up to `complete` words are run, before larger ones are chosen by score.
     """
-    search = _Search(saliency.row, units_of(saliency.row), masked, wanted, meter)
+    search = _Search(DecisionText(ablation.subject, saliency.row, way=way), ablation, wanted, meter)
     count = len(search.units)
     most = min(most, count)
     complete = min(most, complete if count <= EXACT else 1 if count <= SINGLES else 0)
@@ -136,7 +141,7 @@ def find_flip(
     if sets is None and complete < most:
         sets = search.by_score([score_of(saliency, unit) for unit in search.units], most)
     exact = complete >= (most if sets is None else len(sets) - 1)
-    labels = masked.subject.labels
+    labels = ablation.subject.labels
     before, to, passes = labels[search.decision], None if wanted is None else labels[wanted], len(search.logits)
     if sets is None:
         return Flip(saliency.text, (), (), before, before, search.confidence(()), exact, passes, to)
@@ -149,8 +154,9 @@ def find_flip(
 class _Search:
     """Sets of a text's words, by number, and what the model decides without them."""
 
-    def __init__(self, row: Row, units: Sequence[Unit], masked: MaskedModel, wanted: int | None, meter: Meter) -> None:
-        self.row, self.units, self.masked, self.wanted, self.meter = row, units, masked, wanted, meter
+    def __init__(self, text: DecisionText, ablation: Ablation, wanted: int | None, meter: Meter) -> None:
+        self.units, self.wanted, self.meter = units_of(text.row), wanted, meter
+        self.experiment = Experiment(ablation, text, [unit.tokens for unit in self.units])
         self.logits: dict[tuple[int, ...], Any] = {}
         self._run([()])
         self.decision = self.outcome(())
@@ -194,8 +200,4 @@ class _Search:
         return hidden
 
     def _run(self, sets: Sequence[tuple[int, ...]]) -> None:
-        coalitions = np.ones((len(sets), len(self.row)), dtype=bool)
-        for coalition, hidden in zip(coalitions, sets, strict=True):
-            coalition[[token for number in hidden for token in self.units[number].tokens]] = False
-        (logits,) = self.masked.logits([self.row], [coalitions], self.meter)
-        self.logits |= dict(zip(sets, logits, strict=True))
+        self.logits |= dict(zip(sets, self.experiment.without(*sets, meter=self.meter), strict=True))

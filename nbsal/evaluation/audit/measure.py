@@ -7,7 +7,11 @@ from threading import Event
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
+from nbsal.ablation import experiment, tables
+from nbsal.ablation.decision import filler_id
+from nbsal.ablation.engine import Ablation
 from nbsal.evaluation._hiding import LABELS, check_classifier, label_indices
 from nbsal.evaluation.audit.flips import MOST, find_flip
 from nbsal.evaluation.audit.result import Audit, Correction, Effect
@@ -172,8 +176,8 @@ class _Run:
         meter: Meter,
     ) -> None:
         self.explainer, self.gold, self.cache, self.meter, self.way = explainer, gold, cache, meter, way
+        filler_id(explainer.subject, way)  # raises an error if the way is not available
         self.subject, self.rows = explainer.subject, rows[explainer.subject]
-        self.masked = cache.masked_model(self.subject, way)
 
     def explain(self, batch_size: int) -> tuple[list[Saliency], tuple[Correction, ...]]:
         """The explanation of the decision about each text, and what is behind each mistake."""
@@ -199,10 +203,9 @@ class _Run:
             list(dict.fromkeys([*(word for word in chosen.words if word in text), *drawn]))
             for text, drawn in zip(units, random, strict=True)
         ]
-        texts = zip(self.rows, units, hidden, strict=True)
-        tables = [_coalitions(len(row), [text[word] for word in some]) for row, text, some in texts]
-        part = self.meter.part(SHARES[2] * len(self.rows), sum(map(len, tables)))
-        logits = self.masked.logits(list(self.rows), tables, part)
+        parts = [[text[word] for word in some] for text, some in zip(units, hidden, strict=True)]
+        passes = sum(1 + len(some) for some in parts)
+        logits = self._without_each(range(len(self.rows)), parts, self.meter.part(SHARES[2] * len(self.rows), passes))
         decided = [each.argmax(-1).tolist() for each in logits]
         outcomes = _Outcomes([log_odds(each) for each in logits], decided, hidden, random)
         effects = []
@@ -217,7 +220,7 @@ class _Run:
             effects.append(Effect(word, speaks_for, named, tuple(having), scores, pull, without, beside))
         predictions = [each[0] for each in decided]
         dropped = sum(bool(row.dropped) for row in self.rows)
-        facts = {"way": self.way, "passes": sum(map(len, tables)), "dropped": dropped}
+        facts = {"way": self.way, "passes": passes, "dropped": dropped}
         return Audit(
             classes=tuple(map(str, self.subject.labels)),
             texts=tuple(row.text for row in self.rows),
@@ -238,8 +241,7 @@ class _Run:
         """What hiding some words together does in every text that has any of them, to the class that they speak for."""
         units = [[unit for unit in units_of(row) if unit.text.casefold() in words] for row in self.rows]
         having = [text for text, some in enumerate(units) if some]
-        tables = [_coalitions(len(self.rows[text]), [_together(units[text])]) for text in having]
-        logits = self.masked.logits([self.rows[text] for text in having], tables, Meter(None))
+        logits = self._without_each(having, [[_together(units[text])] for text in having], Meter(None))
         pulls = np.stack([before - after for before, after in map(log_odds, logits)])
         speaks_for = int(pulls.mean(0).argmax())
         without = tuple(int(each[1].argmax()) for each in logits)
@@ -250,19 +252,28 @@ class _Run:
     def _corrections(self, saliencies: Sequence[Saliency]) -> tuple[Correction, ...]:
         """The smallest set of words of each mistake whose hiding corrects it."""
         count = len(saliencies)
-        tables = [_coalitions(len(row), []) for row in self.rows]
-        whole = self.masked.logits(list(self.rows), tables, self.meter.part(0, count))
+        whole = self._without_each(range(count), [[]] * count, self.meter.part(0, count))
         predictions = [int(logits.argmax()) for logits in whole]
         gold = self.gold or predictions
         wrong = [text for text in range(count) if gold[text] != predictions[text]]
         part, corrections = self.meter.part(SHARES[1] * count, len(wrong)), []
+        ablation = self.cache.ablations.setdefault(self.subject, Ablation(self.subject))
         for text in wrong:
             part.check()
-            flip = find_flip(saliencies[text], self.masked, gold[text], MOST, COMPLETE, Meter(None))
+            flip = find_flip(saliencies[text], ablation, self.way, gold[text], MOST, COMPLETE, Meter(None))
             corrections.append(Correction(text, flip.words, flip.places, flip.exact))
             part.step()
         part.reach(len(wrong) or 1)
         return tuple(corrections)
+
+    def _without_each(self, texts: Sequence[int], parts: Sequence[Sequence[Unit]], meter: Meter) -> list[Tensor]:
+        """The logits of each text, whole and without each of its parts: [1 + part, class]."""
+        experiments = [
+            self.cache.experiment(self.subject, self.rows[text], [unit.tokens for unit in some], self.way)
+            for text, some in zip(texts, parts, strict=True)
+        ]
+        left = [tables.without(len(some), [], *([i] for i in range(len(some)))) for some in parts]
+        return experiment.run(experiments, left, meter)
 
 
 @dataclass(frozen=True)
@@ -293,14 +304,6 @@ class _Outcomes:
 
     def _place(self, text: int, word: str) -> int:
         return 1 + self.hidden[text].index(word)
-
-
-def _coalitions(size: int, units: Sequence[Unit]) -> Any:
-    """The whole text, and the text without each of some words: [coalition, token]."""
-    table = np.ones((len(units) + 1, size), dtype=bool)
-    for coalition, unit in zip(table[1:], units, strict=True):
-        coalition[list(unit.tokens)] = False
-    return table
 
 
 def _together(units: Sequence[Unit]) -> Unit:

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nbsal.ablation.engine import TOKENS as BATCH_TOKENS
 from nbsal.methods.base import Method, register, setting
 from nbsal.methods.cost import CONTENT_TOKENS, SAMPLES, TOKENS, Cost
 from nbsal.methods.paths import clean_captum
 from nbsal.methods.perturbation import ridge_slopes
 from nbsal.methods.rng import text_rng
 from nbsal.model.running import architecture
-from nbsal.model.running.masking import TOKENS as BATCH_TOKENS
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes.trace import Trace

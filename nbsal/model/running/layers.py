@@ -1,10 +1,14 @@
 """One forward pass of a subject with its hidden layers; those of an encoder-decoder have parts of both sides."""
 
+import inspect
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nbsal.model import sides
@@ -109,6 +113,16 @@ def reply_layers(subject: Subject, encoded: Encoded, layers: Sequence[int]) -> d
         return {layer: (recorded.reply or recorded.states)[layer] for layer in layers}
 
     return subject.exclusively(run)
+
+
+def logits_at(subject: Subject, inputs: dict[str, Any], at: NDArray[np.int64]) -> Tensor:
+    """The logits at some positions of each text, [text, position]; where the model can, it computes no others."""
+    if "logits_to_keep" in inspect.signature(subject.model.forward).parameters:
+        places = np.unique(at)
+        at = np.searchsorted(places, at)
+        inputs = inputs | {"logits_to_keep": torch.as_tensor(places, device=subject.device)}
+    logits = subject.logits(inputs)
+    return logits[torch.arange(len(at), device=logits.device)[:, None], torch.as_tensor(at, device=logits.device)]
 
 
 def map_count(subject: Subject) -> int:

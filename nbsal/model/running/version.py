@@ -36,7 +36,7 @@ class Version:
         self._visited: set[int] = set()
 
     def __eq__(self, other: object) -> bool:
-        return (
+        return self is other or (
             isinstance(other, Version)
             and len(self.objects) == len(other.objects)
             and all(map(lambda a, b: a is b, self.objects, other.objects))

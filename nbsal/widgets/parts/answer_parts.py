@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from nbsal.ablation import tables
+from nbsal.ablation.texts import REMOVE
 from nbsal.answers.answer import Answer
 from nbsal.answers.judgement import Judgement
-from nbsal.answers.lazy import Hiding, prompts
+from nbsal.answers.lazy import ReplyExperiment, prompts
 from nbsal.answers.page import AnswerPicture
 from nbsal.answers.prompt.reading import Reading, Unit
 from nbsal.answers.prompt.sources import Source
@@ -100,10 +102,11 @@ def followed(answer: Answer, hops: Count) -> Answer:
     return answer.through(hops if answer.can_follow else 0)
 
 
-def without_struck(hiding: Hiding, struck: Iterable[Struck]) -> Floats | None:
-    """The log-probability of each token of the reply without what is struck out; `hiding` is of sentences."""
-    taken = [is_struck(hiding.units, entry) for entry in struck]
-    return hiding.values([~np.logical_or.reduce(taken)])[0] if taken else None
+def without_struck(experiment: ReplyExperiment, struck: Iterable[Struck]) -> Floats | None:
+    """The log-probability of each token of the reply without what is struck out, in an experiment on sentences."""
+    taken = [is_struck(experiment.parts, entry) for entry in struck]
+    hidden = np.flatnonzero(np.any(taken, axis=0))
+    return experiment.numbers(tables.without(len(experiment.parts), hidden))[0] if taken else None
 
 
 def is_struck(units: Sequence[Unit], struck: Struck) -> Flags:
@@ -294,11 +297,12 @@ def rival_scores(answer: Answer, rival: str, at: int) -> SpanScores:
     span = answer.rather(rival, at)
     target = span.span_target
     assert target is not None
-    subject, reading = running.explainer.subject, answer.reading
+    reading = answer.reading
     _, ((_, index), _) = target.terms
-    reply = prompts.with_reply(subject, reading.prompt, (*reading.reply_ids[:token], index))
+    reply = prompts.with_reply(running.explainer.subject, reading.prompt, (*reading.reply_ids[:token], index))
     level = "sentence" if answer.evidence is None else answer.evidence.level
-    other = measure(Hiding(subject, reply, reply.units(level)), level=level)
+    experiment = running.experiment.with_units(reply.units(level), REMOVE).with_reading(reply)
+    other = measure(experiment, level=level)
     scores = np.zeros(len(reading.row))
     scores[: len(span.scores)] = span.scores
     return SpanScores(scores, (token,), target.label, other)

@@ -14,10 +14,9 @@ from nbsal.evaluation.results import GAMES
 from nbsal.explain.decision_facts import TOO_LONG
 from nbsal.explain.explanation import Floats
 from nbsal.explain.saliency import Saliency
-from nbsal.methods.lazy import MaskedModel, targets, trace
+from nbsal.methods.lazy import Ablation, DecisionText, Experiment, targets, trace
 from nbsal.model.target import Target
 from nbsal.model.text.tokens import Encoded, Row
-from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
@@ -116,7 +115,7 @@ class TokenGames:
 
 def play_games(
     saliency: Saliency,
-    masked_model: MaskedModel,
+    ablation: Ablation,
     target: Any,
     meter: Meter,
     most_steps: int = MAX_STEPS,
@@ -124,13 +123,14 @@ def play_games(
 ) -> Iterator[TokenGames]:
     """Play games in the order of a saliency, then also in random orders: yields a result after each of the two."""
     row = saliency.row
-    if len(row) > masked_model.subject.max_length:
+    if len(row) > ablation.subject.max_length:
         raise InputError(TOO_LONG, argument="text", value=row.text)
-    order, player = word_order(saliency), _Player(masked_model, row, target, games)
+    order, player = word_order(saliency), _Player(ablation, row, target, games)
+    numbers = [player.units.index(word) for word in order]
     steps = spread(len(order), most_steps)
-    outcomes = {game: values[0] for game, values in player.play([order], steps, meter).items()}
+    outcomes = {game: values[0] for game, values in player.play([numbers], steps, meter).items()}
     while between := _around_turns(steps, outcomes):
-        more = player.play([order], between, meter.part(0, 1))
+        more = player.play([numbers], between, meter.part(0, 1))
         places = np.argsort(steps + between)
         steps = sorted(steps + between)
         outcomes = {game: np.concatenate([values, more[game][0]])[places] for game, values in outcomes.items()}
@@ -140,7 +140,7 @@ def play_games(
     result = TokenGames(saliency, order, labels, label, steps, outcomes)
     yield result
     steps = spread(len(order), RANDOM_STEPS)
-    yield replace(result, random=RandomGames(steps, player.play(_random_orders(units(row)), steps, meter)))
+    yield replace(result, random=RandomGames(steps, player.play(_random_orders(len(order)), steps, meter)))
 
 
 def turning_step(game: str, outcomes: Floats) -> int | None:
@@ -190,45 +190,40 @@ def _order_count(size: int) -> int:
     return min(RANDOM_ORDERS, FEWER_ORDERS) if size > LONG else RANDOM_ORDERS
 
 
-def _random_orders(words: Units) -> list[Units]:
+def _random_orders(count: int) -> list[Sequence[int]]:
     """Random orders and their reverses, whose coalitions are the same with the games exchanged: half the passes."""
-    shuffles = (np.random.default_rng(seed).permutation(len(words)) for seed in range(_order_count(len(words)) // 2))
-    return [[words[i] for i in order] for shuffle in shuffles for order in (shuffle, shuffle[::-1])]
+    shuffles = (np.random.default_rng(seed).permutation(count).tolist() for seed in range(_order_count(count) // 2))
+    return [order for shuffle in shuffles for order in (shuffle, shuffle[::-1])]
 
 
 class _Player:
     """Plays games on one text."""
 
-    def __init__(self, masked_model: MaskedModel, row: Row, target: Any, games: Collection[str]) -> None:
-        self._masked_model, self._row, self._games = masked_model, row, games
+    def __init__(self, ablation: Ablation, row: Row, target: Any, games: Collection[str]) -> None:
+        self.units, self._games = units(row), games
         self._target: Target | None = None  # of a model without classes, whose output is measured
-        subject = masked_model.subject
+        subject = ablation.subject
         if subject.task == "sequence" and not targets.is_regression(subject):
             self.labels = list(subject.labels)
         else:
             self._target = trace.record(subject, Encoded([row], 0), [target], needs=()).decisions[0].target
             self.labels = [self._target.label]
+        self._experiment = Experiment(ablation, DecisionText(subject, row, self._target), self.units)
 
-    def play(self, orders: Sequence[Units], steps: Sequence[int], meter: Meter) -> dict[str, Floats]:
+    def play(self, orders: Sequence[Sequence[int]], steps: Sequence[int], meter: Meter) -> dict[str, Floats]:
         """The model's outputs of each game in several orders, [order, step, label]."""
-        row, size = self._row, (len(orders), len(self._games), len(steps), len(self.labels))
-        coalitions = np.concatenate([self._coalitions(order, steps) for order in orders])
-        if self._target is None:
-            (logits,) = self._masked_model.logits([row], [coalitions], meter)
-            decisions = [targets.decide(self._masked_model.subject, row, each, None) for each in logits]
-            values = np.stack([decision.probabilities.double().numpy() for decision in decisions])
-        else:
-            values = self._masked_model.values([row], [coalitions], [self._target], meter)[0].double().numpy()
-        return dict(zip(self._games, values.reshape(size).swapaxes(0, 1), strict=True))
+        played = self._experiment.in_order(orders, steps, self._games, meter)
+        return {game: self._outputs(values) for game, values in played.items()}
 
-    def _coalitions(self, order: Units, steps: Sequence[int]) -> Flags:
-        """The tokens that stay at each step of one game after the other: [coalition, token]."""
-        place = np.full(len(self._row), -1)
-        for number, word in enumerate(order):
-            place[list(word)] = number
-        counts = np.array(steps)[:, None]
-        tables = {"revealing": place < counts, "hiding": (place >= counts) | (place < 0)}
-        return np.concatenate([tables[game] for game in self._games])
+    def _outputs(self, values: Any) -> Floats:
+        """The probabilities of all classes, of logits [order, step, class]; or the one number that is measured."""
+        if self._target is not None:
+            numbers: Floats = values.double().numpy()[..., None]
+            return numbers
+        subject, row = self._experiment.ablation.subject, self._experiment.text.row
+        decisions = [targets.decide(subject, row, each, None) for each in values.flatten(0, 1)]
+        probabilities = np.stack([decision.probabilities.double().numpy() for decision in decisions])
+        return probabilities.reshape(*values.shape[:2], -1)
 
 
 def _around_turns(steps: Sequence[int], outcomes: dict[str, Floats]) -> list[int]:

@@ -7,10 +7,12 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.model.running import memory, prefixes
-from nbsal.model.running.masking import MaskedModel
+from nbsal.ablation import reuse as reused
+from nbsal.ablation.known import known_of
+from nbsal.model.running import memory
 from nbsal.support.errors import OutOfMemory
 from tests import axioms, zoo
+from tests.ablation.runs import logits_of
 
 WAYS = ("remove", "pad")
 TEXT = " ".join(zoo.CORPUS)[:120]
@@ -28,11 +30,11 @@ OTHERS = [
 @pytest.fixture
 def reuse(monkeypatch):
     """reuse(False) reads every variant as a whole, reuse(True) reuses what it can, however little it saves."""
-    can_reuse = prefixes.can_reuse
-    monkeypatch.setattr(prefixes, "LEAST_SAVED", 0)
+    can_reuse = reused.can_reuse
+    monkeypatch.setattr(reused, "LEAST_SAVED", 0)
 
     def choose(reuses: bool) -> None:
-        monkeypatch.setattr(prefixes, "can_reuse", can_reuse if reuses else lambda subject: False)
+        monkeypatch.setattr(reused, "can_reuse", can_reuse if reuses else lambda subject: False)
 
     return choose
 
@@ -64,16 +66,16 @@ def count_tokens(subject):
 
 
 def run(subject, rows, tables, way="remove"):
-    """The logits, whether the text was read once, and how many positions were computed."""
+    """The logits, whether reuse of this text was exact, and how many positions were computed."""
     assert subject.measured_pooling or subject.task != "sequence"  # measured once, by passes of its own
     with count_tokens(subject) as counts:
-        masked_model = MaskedModel(subject, way)
-        logits = masked_model.logits(rows, tables)
-    return logits, masked_model._reuses, sum(counts)
+        logits = logits_of(subject, rows, tables, way)
+        exact = known_of(subject).reuse.holds(max(map(len, rows)))  # of the model with its hook, which is another one
+    return logits, exact, sum(counts)
 
 
 def largest_change(subject, row, logits):
-    (whole,) = MaskedModel(subject).logits([row], [np.ones((1, len(row)), dtype=bool)])
+    (whole,) = logits_of(subject, [row], [np.ones((1, len(row)), dtype=bool)])
     size = min(whole.shape[1], logits.shape[1])
     return float((logits[:, :size] - whole[:, :size]).abs().max())
 
@@ -91,8 +93,8 @@ def test_what_is_reused_changes_nothing(load, reuse, name, head, way):
     ours, reuses, computed = run(subject, rows, tables, way)
     assert reuses
     reuse(False)
-    plain, reuses, computed_plainly = run(subject, rows, tables, way)
-    assert not reuses and computed < 0.8 * computed_plainly
+    plain, _, computed_plainly = run(subject, rows, tables, way)
+    assert computed < 0.8 * computed_plainly
     for row, logits, truth in zip(rows, ours, plain, strict=True):
         exactness = 1e-10 if subject.dtype == torch.float64 else 1e-5
         assert (logits - truth).abs().max() <= exactness * largest_change(subject, row, truth)
@@ -116,7 +118,7 @@ def test_other_models_are_read_as_a_whole(load, reuse, name, head):
     (row,) = subject.encode(TEXT)
     reuse(True)
     (ours,), reuses, computed = run(subject, [row], [each_hidden(row)])
-    assert not reuses and not prefixes.can_reuse(subject)
+    assert not reuses and not reused.can_reuse(subject)
     reuse(False)
     (plain,), _, computed_plainly = run(subject, [row], [each_hidden(row)])
     assert axioms.relative(ours, plain) < 1e-4 and computed == computed_plainly
@@ -128,7 +130,7 @@ def test_rotations_that_depend_on_the_longest_position_are_not_reused(kind):
     factors = {"short_factor": [1.0] * 4, "long_factor": [2.0] * 4, "original_max_position_embeddings": 32}
     rotation = scaling | (factors if kind == "longrope" else {})
     model = zoo.model("llama", "sequence", rope_parameters=rotation)
-    assert not prefixes.can_reuse(nbsal.load(model, tokenizer=zoo.tokenizer("pieces")))
+    assert not reused.can_reuse(nbsal.load(model, tokenizer=zoo.tokenizer("pieces")))
 
 
 def look_ahead(module, args, kwargs):
@@ -143,7 +145,7 @@ def test_a_model_that_looks_ahead_is_found_out(load, reuse, head):
     subject = load_decoder(load, "llama", head)
     subject.blocks[1].register_forward_pre_hook(look_ahead, with_kwargs=True)
     (row,) = subject.encode(TEXT)
-    assert prefixes.can_reuse(subject)
+    assert reused.can_reuse(subject)
     reuse(True)
     (ours,), reuses, _ = run(subject, [row], [each_hidden(row)], "mask")
     assert not reuses
@@ -159,10 +161,10 @@ def test_without_room_for_a_cache_texts_are_read_as_a_whole(load, reuse, monkeyp
     reuse(True)
     subject = load_decoder(load, "llama", "sequence")
     (row,) = subject.encode(TEXT)
-    (ours,), reuses, _ = run(subject, [row], [each_hidden(row)])
+    (ours,), reuses, computed = run(subject, [row], [each_hidden(row)])
     monkeypatch.setattr(memory, "check_fits", refuse)
-    (plain,), reuses_without, _ = run(subject, [row], [each_hidden(row)])
-    assert reuses and not reuses_without and axioms.relative(ours, plain) < 1e-9
+    (plain,), _, computed_without = run(subject, [row], [each_hidden(row)])
+    assert reuses and computed < computed_without and axioms.relative(ours, plain) < 1e-9
 
 
 def test_only_variants_that_change_late_are_worth_it():
@@ -173,10 +175,10 @@ def test_only_variants_that_change_late_are_worth_it():
             self.start = start
 
     early, late = [Variant(start) for start in range(9)], [Variant(start) for start in range(10, 60)]
-    assert prefixes.worth_sharing(early) == []
-    assert prefixes.worth_sharing(late[:25]) == []
-    assert prefixes.worth_sharing(late[::-1] + early) == late
-    assert prefixes.worth_sharing(late + 20 * early) == [], "of so many, the late ones are a small part"
-    for batch in prefixes.batches(late, 400, 7):
+    assert reused.worth_sharing(early) == []
+    assert reused.worth_sharing(late[:25]) == []
+    assert reused.worth_sharing(late[::-1] + early) == late
+    assert reused.worth_sharing(late + 20 * early) == [], "of so many, the late ones are a small part"
+    for batch in reused.batches(late, 400, 7):
         assert len(batch) <= 7 and len(batch) * (80 - batch[0].start) <= 400
-        assert sum(variant.start - batch[0].start for variant in batch) <= prefixes.MAX_REPEATED
+        assert sum(variant.start - batch[0].start for variant in batch) <= reused.MAX_REPEATED

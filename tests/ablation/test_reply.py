@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from nbsal.answers.scoring.hiding import Hiding
-from nbsal.model.running import prefixes
+from nbsal.ablation import reuse
+from nbsal.ablation.known import known_of
 from nbsal.model.target import number_of
 from nbsal.support.errors import ModelError
 from tests import axioms
+from tests.ablation.runs import hide
 from tests.answers import writers
 from tests.answers.writers import reading_of
 
@@ -34,27 +35,27 @@ def test_a_window_that_holds_hidden_tokens_only_is_named():
     subject.model.config.sliding_window = 4
     reading = reading_of(subject, PROMPT)
     with pytest.raises(ModelError) as caught:
-        Hiding(subject, reading, reading.units("sentence")).values([[False] * 4])
+        hide(subject, reading, reading.units("sentence")).numbers([[False] * 4])
     assert caught.value.part == "attention mask"
 
 
 def test_no_subset_is_run_twice_and_a_batch_equals_its_singles():
     subject = writers.load(dtype=torch.float32)
     reading = reading_of(subject, PROMPT)
-    hiding = Hiding(subject, reading, reading.units("sentence"))
+    experiment = hide(subject, reading, reading.units("sentence"))
     table = ~np.eye(4, dtype=bool)
-    together = hiding.values(table)
-    assert together.shape == (4, len(reading.reply_ids)) and hiding.forwards == 4
-    hiding.values(np.concatenate([table, np.ones((1, 4), dtype=bool)]))
-    assert hiding.forwards == 5
-    alone = [Hiding(subject, reading, reading.units("sentence")).values(subset[None])[0] for subset in table]
+    together = experiment.numbers(table)
+    assert together.shape == (4, len(reading.reply_ids)) and experiment.ablation.forwards == 4
+    experiment.numbers(np.concatenate([table, np.ones((1, 4), dtype=bool)]))
+    assert experiment.ablation.forwards == 5
+    alone = [hide(subject, reading, reading.units("sentence")).numbers(subset[None])[0] for subset in table]
     assert np.abs(together - np.stack(alone)).max() < 1e-5
 
 
 @pytest.mark.parametrize("way", ["remove", "text", 7])
 @pytest.mark.parametrize("name", writers.MODELS)
 def test_a_prompt_is_read_once_up_to_the_first_change(monkeypatch, name, way):
-    monkeypatch.setattr(prefixes, "LEAST_SAVED", 0)
+    monkeypatch.setattr(reuse, "LEAST_SAVED", 0)
     subject = writers.load(name)
     reading = reading_of(subject, f"{PROMPT} {PROMPT}")
     units = reading.units("word")
@@ -65,27 +66,26 @@ def test_a_prompt_is_read_once_up_to_the_first_change(monkeypatch, name, way):
         computed[-1] += hidden.shape[0] * hidden.shape[1]
 
     subject.blocks[0].register_forward_pre_hook(count, with_kwargs=True)
-    for reuses in (None, False):
-        hiding = Hiding(subject, reading, units, way)
-        hiding._reuses = reuses
+    for reuses in (True, True, False):  # the first one tests the model too
+        monkeypatch.setattr(reuse, "can_reuse", lambda subject, reuses=reuses: reuses)
         computed.append(0)
-        results.append(hiding.values(table))
-        assert hiding._reuses is not None and hiding._reuses == (reuses is None)
-    assert np.abs(results[0] - results[1]).max() < 1e-10 * np.ptp(results[1], 0).max()
-    assert computed[0] < 0.8 * computed[1]
+        results.append(hide(subject, reading, units, way).numbers(table))
+        assert known_of(subject).reuse.holds(len(reading.row))
+    assert np.abs(results[1] - results[2]).max() < 1e-10 * np.ptp(results[2], 0).max()
+    assert computed[1] < 0.8 * computed[2] and computed[1] < computed[0]
 
 
 def test_a_writer_that_looks_ahead_reads_the_whole_prompt(monkeypatch):
-    monkeypatch.setattr(prefixes, "LEAST_SAVED", 0)
+    monkeypatch.setattr(reuse, "LEAST_SAVED", 0)
     subject = writers.load()
     reading = reading_of(subject, PROMPT)
     values = []
     subject.blocks[1].register_forward_pre_hook(lambda module, args: (args[0] + args[0].mean(1, True), *args[1:]))
-    for reuses in (None, False):
-        hiding = Hiding(subject, reading, reading.units("word"), 7)
-        hiding._reuses = reuses
-        values.append(hiding.values(~np.eye(len(hiding.units), dtype=bool)))
-        assert not hiding._reuses
+    for reuses in (True, False):
+        monkeypatch.setattr(reuse, "can_reuse", lambda subject, reuses=reuses: reuses)
+        experiment = hide(subject, reading, reading.units("word"), 7)
+        values.append(experiment.numbers(~np.eye(len(experiment.units), dtype=bool)))
+        assert not known_of(subject).reuse.holds(len(reading.row))
     assert axioms.relative(*values) < 1e-9
 
 

@@ -1,4 +1,4 @@
-"""Dropping, masking and replacing tokens, against one slow forward pass per coalition."""
+"""Tokens that are left out, masked and replaced, against one slow forward pass for each subset."""
 
 import copy
 from dataclasses import replace
@@ -8,10 +8,13 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.model.running.masking import MaskedModel
+from nbsal.ablation.decision import filler_id
+from nbsal.ablation.engine import Ablation
+from nbsal.ablation.known import known_of
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.errors import UnknownName
 from tests import axioms, zoo
+from tests.ablation.runs import logits_of
 from tests.raising import refuses
 
 NOT_DROPPABLE = {"deberta-v2", "mpnet"}  # they measure distances by index
@@ -46,38 +49,37 @@ def check_removed(subject, row, logits):
 def test_removed_tokens_are_tokens_that_nobody_attends_to(load, architecture):
     subject = load(architecture, dtype="float32")
     rows = list(subject.encode(axioms.TEXTS))
-    masked_model = MaskedModel(subject)
-    for row, logits in zip(rows, masked_model.logits(rows, [coalitions(row) for row in rows]), strict=True):
+    ablation, tables = Ablation(subject), [coalitions(row) for row in rows]
+    for row, logits in zip(rows, logits_of(subject, rows, tables, ablation=ablation), strict=True):
         check_removed(subject, row, logits)
-    before = masked_model.forwards
-    masked_model.logits(rows[::-1], [coalitions(row) for row in rows[::-1]])
-    assert masked_model.forwards == before  # no coalition is run twice
-    assert masked_model._droppable.holds(len(rows[1])) is (architecture not in NOT_DROPPABLE)
+    before = ablation.forwards
+    logits_of(subject, rows[::-1], tables[::-1], ablation=ablation)
+    assert ablation.forwards == before  # no subset is run twice
+    assert known_of(subject).leaving_out.holds(len(rows[1])) is (architecture not in NOT_DROPPABLE)
 
 
 def test_a_text_that_is_being_typed_is_not_tested_with_every_letter(monkeypatch):
     subject = nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece"))
-    tested, drops_exactly = [], MaskedModel._drops_exactly
-    monkeypatch.setattr(MaskedModel, "_drops_exactly", lambda self, row: tested.append(row) or drops_exactly(self, row))
+    tested, test = [], Ablation._leaves_out_exactly
+    monkeypatch.setattr(Ablation, "_leaves_out_exactly", lambda self, text: tested.append(text.row) or test(self, text))
     texts = ["A bore.", "A bore, and a joy.", "A bore."]
     rows = [subject.encode(text)[0] for text in texts]
     for row in rows:
-        (logits,) = MaskedModel(subject).logits([row], [coalitions(row)])
+        (logits,) = logits_of(subject, [row], [coalitions(row)])
         check_removed(subject, row, logits)
     assert len(tested) == 1 and len(tested[0]) >= len(rows[1]) > len(rows[0])
     axioms.change_weights(subject.model)
-    MaskedModel(subject).logits(rows[:1], [coalitions(rows[0])])
+    logits_of(subject, rows[:1], [coalitions(rows[0])])
     assert len(tested) == 2, "another model may measure distances otherwise"
 
 
 def test_beyond_a_local_window_tokens_are_masked_in_place(load):
     subject = load("modernbert", dtype="float32")
     short, long = subject.encode(["A bore.", " ".join(axioms.TEXTS)])
-    masked_model = MaskedModel(subject)
-    (logits, _) = masked_model.logits([long, short], [coalitions(long), coalitions(short)])
+    (logits, _) = logits_of(subject, [long, short], [coalitions(long), coalitions(short)])
     check_removed(subject, long, logits)
-    assert masked_model._droppable.holds(len(short))
-    assert not masked_model._droppable.holds(len(long))
+    known = known_of(subject).leaving_out
+    assert known.holds(len(short)) and not known.holds(len(long))
 
 
 @pytest.mark.parametrize("first", [0, 2])
@@ -86,10 +88,12 @@ def test_without_known_positions_tokens_are_masked_in_place(load, monkeypatch, f
     subject = load("roberta", dtype="float32")
     row = subject.encode(axioms.TEXTS[0])[0]
     monkeypatch.setattr(nbsal.model.running.architecture, "first_position", lambda model: first)
-    (logits,) = MaskedModel(subject).logits([row], [coalitions(row)])
+    fresh = nbsal.load(copy.deepcopy(subject.model), tokenizer=subject.tokenizer)
+    (logits,) = logits_of(fresh, [row], [coalitions(row)])
     check_removed(subject, row, logits)
-    monkeypatch.setattr(MaskedModel, "_positions_match", lambda self, row: True)
-    (wrong,) = MaskedModel(copy.copy(subject)).logits([row], [coalitions(row)])
+    monkeypatch.setattr(Ablation, "_counts_like_us", lambda self, text: True)
+    other = nbsal.load(copy.deepcopy(subject.model), tokenizer=subject.tokenizer)
+    (wrong,) = logits_of(other, [row], [coalitions(row)])
     assert not torch.allclose(wrong, logits, atol=1e-2)
 
 
@@ -99,8 +103,8 @@ def test_hidden_positions_do_not_attend_to_padding(load, architecture):
     subject = load(architecture, "token")
     rows = list(subject.encode(axioms.TEXTS))
     tables = [~np.eye(len(row), dtype=bool)[list(row.content)] for row in rows]
-    for row, table, ours in zip(rows, tables, MaskedModel(subject).logits(rows, tables), strict=True):
-        assert axioms.relative(ours, MaskedModel(subject).logits([row], [table])[0]) < 1e-9
+    for row, table, ours in zip(rows, tables, logits_of(subject, rows, tables), strict=True):
+        assert axioms.relative(ours, logits_of(subject, [row], [table])[0]) < 1e-9
 
 
 def test_a_pooling_decoder_reads_the_last_visible_token(load):
@@ -110,7 +114,7 @@ def test_a_pooling_decoder_reads_the_last_visible_token(load):
     table = np.ones((2, len(bare)), bool)
     table[0, -2:] = False
     table[1] = False
-    (logits,) = MaskedModel(subject).logits([bare], [table])
+    (logits,) = logits_of(subject, [bare], [table])
     with torch.no_grad():
         truth = subject.logits(subject.inputs(Encoded([bare.pick(range(len(bare) - 2))], 0)))[0]
     assert torch.allclose(logits[0], truth, atol=1e-5)
@@ -120,11 +124,11 @@ def test_a_pooling_decoder_reads_the_last_visible_token(load):
 def test_the_cache_is_emptied_when_weights_change():
     subject = nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece"))
     row = subject.encode(axioms.TEXTS[0])[0]
-    masked_model = MaskedModel(subject)
-    (before,) = masked_model.logits([row], [coalitions(row)])
+    ablation = Ablation(subject)
+    (before,) = logits_of(subject, [row], [coalitions(row)], ablation=ablation)
     axioms.change_weights(subject.model)
-    (after,) = masked_model.logits([row], [coalitions(row)])
-    assert torch.equal(after, MaskedModel(subject).logits([row], [coalitions(row)])[0])
+    (after,) = logits_of(subject, [row], [coalitions(row)], ablation=ablation)
+    assert torch.equal(after, logits_of(subject, [row], [coalitions(row)])[0])
     assert not torch.allclose(after, before, atol=1e-2)
 
 
@@ -132,13 +136,13 @@ def test_invalid_arguments(load):
     subject = load("bert", dtype="float32")
     row = subject.encode("A bore.")[0]
     with refuses("way", UnknownName) as caught:
-        MaskedModel(subject, "blur")
+        filler_id(subject, "blur")
     assert caught.value.valid[:3] == ("remove", "mask", "pad")
     with refuses("way"):
-        MaskedModel(subject, 10**6)
-    with refuses("coalitions"):
-        MaskedModel(subject).logits([row], [[1, 0]])
+        filler_id(subject, 10**6)
+    with refuses("subsets"):
+        logits_of(subject, [row], [[1, 0]])
     bare = nbsal.load(subject.model)
     bare.tokenizer = None
     with refuses("way"):
-        MaskedModel(bare, "mask")
+        filler_id(bare, "mask")

@@ -1,0 +1,344 @@
+"""A model run on texts with parts left out; results are cached for as long as the model stays the same.
+
+A subset is a set of a text's tokens that stays visible. To remove a token, its text is run without it while the other
+tokens keep their positions, so the cost depends on the visible tokens only. Causal models read what precedes the first
+hidden token only once for each text (see nbsal.ablation.reuse), if that saves much. Whether both give what reading
+everything gives is tested once for a model and a length.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nbsal.ablation import reuse
+from nbsal.ablation.known import Known, known_of
+from nbsal.ablation.served import ServedText
+from nbsal.ablation.texts import AblatedText, Input
+from nbsal.model.running import batching, memory
+from nbsal.model.running.layers import logits_at
+from nbsal.model.subject import Subject
+from nbsal.model.text.tokens import Encoded
+from nbsal.support.arrays import Flags
+from nbsal.support.errors import InputError, ModelError, OutOfMemory
+from nbsal.support.progress import Meter
+
+TOKENS = 2048  # per batch: enough to fill a processor's vector units, few enough to stay in its caches
+TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 1e-2}  # of outputs that are equal but for rounding; else 1e-5
+Result = TypeVar("Result")
+Text = AblatedText | ServedText
+
+
+class Ablation:
+    """Run a subject on texts with some of their tokens hidden; each subset of a text is run only once.
+
+    `batch_size` is how many subsets are run together at most; None: as many as are quick.
+    """
+
+    def __init__(self, subject: Subject, batch_size: int | None = None) -> None:
+        self.subject = subject
+        self.batch_size = batch_size
+        self.forwards = 0  # subsets that the model was run on
+        self._results: dict[Any, _Results] = {}  # by the source of a text
+        self._version: Any = None  # of the model that gave them
+
+    def values(self, texts: Sequence[Text], tables: Sequence[Any], meter: Meter | None = None) -> list[Tensor]:
+        """What is read of every text for each of its subsets: one [subset, ...] tensor for each text, on the CPU.
+
+        `tables` holds one [subset, token] table for each text, true where a token stays visible. `meter` counts
+        subsets; a cancelled call keeps its results in the cache, and the next call resumes from there.
+        """
+        subsets = [_check_table(text, table) for text, table in zip(texts, tables, strict=True)]
+        keys = [[packed.tobytes() for packed in np.packbits(table, axis=1)] for table in subsets]
+        found = self._exclusively(lambda: self._find(texts, subsets, keys, meter or Meter(None)))
+        return [results.stack(text_keys) for results, text_keys in zip(found, keys, strict=True)]
+
+    def holds(self, text: Text, table: Any) -> bool:
+        """Whether the model was run on those subsets of a text before."""
+        results = self._results.get(text.source)
+        keys = (packed.tobytes() for packed in np.packbits(_check_table(text, table), axis=1))
+        return results is not None and self._version == self.subject.model_version and all(map(results.holds, keys))
+
+    def leaves_out(self, text: Text) -> bool:
+        """Whether hidden tokens are left out of a text that was run."""
+        return text.may_leave_out and known_of(self.subject).leaving_out.holds(len(text.row))
+
+    def keep_only(self, ids: Sequence[int]) -> None:
+        """Drop the cached results of other texts than one of these tokens."""
+        self._results = {source: each for source, each in self._results.items() if each.text.row.ids == ids}
+
+    def inputs(self, texts: Sequence[AblatedText], subsets: Sequence[Any]) -> dict[str, Tensor]:
+        """The model inputs for one subset of each text, with hidden tokens left in place."""
+        return self._batch([text.input(subset, False) for text, subset in zip(texts, subsets, strict=True)])
+
+    def _exclusively(self, run: Callable[[], Result]) -> Result:
+        """Call `run` while no other thread uses the model, without gradients and dropout."""
+
+        def in_inference_mode() -> Result:
+            with batching.memory_errors(), torch.inference_mode():
+                return run()
+
+        return self.subject.exclusively(in_inference_mode)
+
+    def _find(
+        self, texts: Sequence[Text], tables: Sequence[Flags], keys: Sequence[Sequence[bytes]], meter: Meter
+    ) -> "list[_Results]":
+        """The results of texts, after running what is missing."""
+        if (version := self.subject.model_version) != self._version:
+            self._results, self._version = {}, version
+        found = [self._results.setdefault(text.source, _Results(text)) for text in texts]
+        missing = {
+            (id(results), key): _Job(text, results, key, subset)
+            for text, results, table, text_keys in zip(texts, found, tables, keys, strict=True)
+            for key, subset in zip(text_keys, table, strict=True)
+            if not results.holds(key)
+        }
+        meter.step(sum(map(len, keys)) - len(missing))
+        by_text: dict[int, list[_Job]] = {}
+        for job in missing.values():
+            by_text.setdefault(id(job.results), []).append(job)
+        run = [jobs for jobs in by_text.values() if not isinstance(jobs[0].text, ServedText)]
+        for jobs in by_text.values() if not run else ():
+            self._ask(jobs, meter)
+        self._run_all(run, meter)
+        return found
+
+    def _ask(self, jobs: "Sequence[_Job]", meter: Meter) -> None:
+        """Ask a server about subsets of one text."""
+        text, results = jobs[0].text, jobs[0].results
+        assert isinstance(text, ServedText)
+        if text.compares and results.whole is None:
+            results.whole = text.whole()
+        for job, numbers in zip(jobs, text.ask([job.subset for job in jobs], results.whole, meter), strict=True):
+            results.store(job.key, numbers)
+        self.forwards += len(jobs)
+
+    def _run_all(self, groups: "Sequence[list[_Job]]", meter: Meter) -> None:
+        """Run the model on every job, in batches of similar length; each group is of one text."""
+        self._test([group[0].text for group in groups])
+        for group in groups:
+            text = group[0].text
+            leaves_out = self.leaves_out(text)
+            for job in group:
+                job.input = text.input(job.subset, leaves_out)
+            if text.compares and group[0].results.whole is None:
+                group[0].results.whole = text.whole(self._outputs([_whole(text)])[0])
+                self.forwards += 1
+            self._run_after_text(group, meter)
+        jobs = [job for job in chain(*groups) if not job.results.holds(job.key)]
+
+        def is_full(batch: list[_Job], job: _Job) -> bool:
+            # A longer text starts a new batch once the current one is large enough: all others would be padded to it.
+            pads = job.size > batch[0].size and (not job.text.pads or len(batch) * job.size > TOKENS // 4)
+            return pads or (len(batch) + 1) * job.size > TOKENS or len(batch) >= self._largest
+
+        for batch in batching.fill_batches(sorted(jobs, key=lambda job: job.size), is_full):
+            self._run(batch, meter)
+
+    def _run(self, batch: "Sequence[_Job]", meter: Meter, cache: Any = None, start: int = 0) -> None:
+        """Run some jobs together; a cache holds their first `start` tokens, which are not read again."""
+        meter.check()
+
+        def numbers(part: Sequence[_Job]) -> list[Tensor]:
+            outputs = self._outputs([job.input for job in part], cache, start)
+            return [job.numbers(output) for job, output in zip(part, outputs, strict=True)]
+
+        self._store(batch, list(chain.from_iterable(batching.run_in_halves(batch, numbers))), meter)
+
+    def _store(self, jobs: "Sequence[_Job]", numbers: Sequence[Tensor], meter: Meter) -> None:
+        if any(bool(each.isnan().any()) for each in numbers):
+            message = (
+                f"With so much hidden, a token of {self.subject.name} has nothing to attend to. Hide smaller units."
+            )
+            raise ModelError(message, part="attention mask")
+        for job, each in zip(jobs, numbers, strict=True):
+            job.results.store(job.key, each)
+        self.forwards += len(jobs)
+        meter.step(len(jobs))
+
+    def _outputs(self, batch: Sequence[Input], cache: Any = None, start: int = 0, numbered: bool = True) -> Tensor:
+        """The outputs that are read, [input, ...]; `numbered` inputs have the positions of their tokens."""
+        if start:
+            batch = [each.after(start) for each in batch]
+        inputs = self._batch(batch, numbered)
+        if cache is not None:
+            inputs = cache.put_before(inputs, start)
+        if batch[0].reads is not None:
+            return logits_at(self.subject, inputs, np.stack([each.reads for each in batch if each.reads is not None]))
+        logits = self.subject.logits(inputs).cpu()
+        return logits if cache is None or self.subject.task == "sequence" else cache.with_text(logits, start)
+
+    def _batch(self, batch: Sequence[Input], numbered: bool = True) -> dict[str, Tensor]:
+        encoded = Encoded([each.row for each in batch], self.subject.text_encoder.pad_id)
+        memory.check_forward(self.subject, len(encoded), encoded.longest)
+        inputs = self.subject.inputs(encoded)
+        # Positions without an attention mask would be read as those of several texts in one row.
+        known, places = self._known, [each.places for each in batch if each.places is not None]
+        if numbered and places and known.numbered:
+            table = np.zeros((len(batch), encoded.longest), dtype=np.int64)
+            for positions, own in zip(table, places, strict=True):
+                positions[: len(own)] = known.first_position + own
+            inputs["position_ids"] = torch.as_tensor(table, device=self.subject.device)
+        return inputs
+
+    @property
+    def _known(self) -> Known:
+        return known_of(self.subject)
+
+    @property
+    def _largest(self) -> int:
+        """The most subsets of a batch."""
+        return 1 if self.subject.unbatchable else self.batch_size or TOKENS
+
+    def _run_after_text(self, jobs: "Sequence[_Job]", meter: Meter) -> None:
+        """Read a text once, and subsets that share much with it from their first change on, if that is exact."""
+        text, known = jobs[0].text, self._known.reuse
+        size = len(text.row)
+        if not self.subject.causal or known.shortest_failed <= size:
+            return
+        whole = _whole(text)
+        for job in jobs:
+            job.start = job.input.shared_size(whole)
+        if not (shared := reuse.worth_sharing(jobs)) or not reuse.can_reuse(self.subject):
+            return
+        read = self._read(whole)
+        if read is None:
+            return
+        cache, outputs = read
+        if not known.is_tested(size):
+            exact = cache is not None and all(self._continues(job, cache, meter) for job in reuse.probes(shared))
+            known.add(size, exact)
+        if not known.holds(size):
+            return
+        waiting = [job for job in shared if not job.results.holds(job.key)]
+        if entire := [job for job in waiting if job.subset.all()]:
+            self._store(entire, [entire[0].numbers(outputs[0])], meter)
+        waiting = [job for job in waiting if not job.subset.all()]
+        for batch in reuse.batches(waiting, TOKENS, self._largest):
+            self._run(batch, meter, cache, batch[0].start)
+
+    def _read(self, whole: Input) -> Any:
+        """A cache that holds the keys and values of a text, and the outputs of reading it.
+
+        The cache is None where the model fills none; there is neither without room for it.
+        """
+        from nbsal.ablation.text_cache import TextCache
+
+        encoded = Encoded([whole.row], self.subject.text_encoder.pad_id)
+        try:  # a layer's keys are about as wide as its hidden states, or narrower
+            memory.check_fits(self.subject, encoded, maps=0, states=2 * self.subject.depth)
+        except OutOfMemory:
+            return None
+        cache = TextCache(self.subject.depth, str(reuse.cache_argument(self.subject.model)))
+        outputs = reuse.attempt(lambda: self._outputs([whole], cache))
+        return cache if outputs is not None and cache.holds(len(whole)) else None, outputs
+
+    def _continues(self, job: "_Job", cache: Any, meter: Meter) -> bool:
+        """Whether a subset that is read after what it shares with its text gives what it gives as a whole."""
+        whole = self._outputs([job.input])
+        if not job.results.holds(job.key):
+            self._store([job], [job.numbers(whole[0])], meter)
+        after = reuse.attempt(lambda: self._outputs([job.input], cache, job.start))
+        return after is not None and _is_close(whole, after)
+
+    def _test(self, texts: Sequence[Any]) -> None:
+        """Test on these texts whether our position ids are the model's, and whether leaving tokens out is exact.
+
+        A result for one length holds for all shorter ones: test the longest text first, then the middle one.
+        """
+        known = self._known
+        if uncounted := [text for text in texts if known.numbered and not known.positions.is_tested(len(text.row))]:
+            longest = max(uncounted, key=lambda text: len(text.row)).lengthened(self.subject.max_length)
+            known.add_positions(len(longest.row), self._counts_like_us(longest))
+        exact = known.leaving_out
+        by_length = {len(text.row): text for text in texts if text.may_leave_out and not exact.is_tested(len(text.row))}
+        if by_length:
+            longer = by_length[max(by_length)].lengthened(self.subject.max_length)
+            by_length.setdefault(len(longer.row), longer)
+        untested, next_index = sorted(by_length), -1
+        while untested:
+            length = untested[next_index]
+            exact.add(length, self._leaves_out_exactly(by_length[length]))
+            untested = [length for length in untested if not exact.is_tested(length)]
+            next_index = len(untested) // 2
+
+    def _counts_like_us(self, text: AblatedText) -> bool:
+        """True if our position ids give the same outputs as the model's own."""
+        whole = _whole(text)
+        return whole.places is None or _is_close(self._outputs([whole]), self._outputs([whole], numbered=False))
+
+    def _leaves_out_exactly(self, text: AblatedText) -> bool:
+        """True if leaving tokens out gives the same outputs as masking them in place."""
+        return all(
+            _is_close(*(self._outputs([text.input(trial, leaves_out)]) for leaves_out in (True, False)))
+            for trial in text.trials()
+        )
+
+
+@dataclass
+class _Results:
+    """The results of one text by subset, as bytes, which take less than tensors."""
+
+    text: Text
+    whole: Any = None  # what subsets are compared with
+    _by_subset: dict[bytes, bytes] = field(default_factory=dict)
+    _shape: tuple[int, ...] = ()
+    _dtype: torch.dtype = torch.float32
+
+    def holds(self, key: bytes) -> bool:
+        return key in self._by_subset
+
+    def store(self, key: bytes, numbers: Tensor) -> None:
+        self._shape, self._dtype = tuple(numbers.shape), numbers.dtype
+        self._by_subset[key] = numbers.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+
+    def stack(self, keys: Sequence[bytes]) -> Tensor:
+        """The results for some subsets as a [subset, ...] tensor."""
+        joined = bytearray(b"".join(self._by_subset[key] for key in keys))
+        return torch.frombuffer(joined, dtype=self._dtype).reshape(len(keys), *self._shape)
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """A subset to run, and how many of its first tokens are those of the whole text."""
+
+    text: Any
+    results: _Results
+    key: bytes
+    subset: Flags
+    input: Input = None  # type: ignore[assignment]  # set before it is run
+    start: int = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.input)
+
+    def numbers(self, outputs: Tensor) -> Tensor:
+        """What is read of the outputs; those behind a text's own are of the padding of the batch."""
+        if self.input.reads is None and outputs.ndim > 1:
+            outputs = outputs[: self.size]
+        numbers: Tensor = self.text.numbers(outputs, self.results.whole).cpu()
+        return numbers
+
+
+def _whole(text: AblatedText) -> Input:
+    return text.input(np.ones(len(text.row), dtype=bool), False)
+
+
+def _is_close(first: Tensor, second: Tensor) -> bool:
+    """True if outputs are equal except for rounding."""
+    scale = max(1.0, float(first.abs().max()))
+    tolerance = TOLERANCE.get(first.dtype, 1e-5) * scale
+    return bool(torch.isclose(first, second, rtol=0, atol=tolerance).all())
+
+
+def _check_table(text: Text, table: Any) -> Flags:
+    subsets, size = np.asarray(table, dtype=bool), len(text.row)
+    if subsets.ndim != 2 or subsets.shape[1] != size:
+        message = f"Subsets must have one entry for each token, [subset, {size}], not the shape {subsets.shape}."
+        raise InputError(message, argument="subsets", value=table)
+    return subsets
