@@ -97,7 +97,6 @@ _MODULES = {
     },
     "errors": "support.errors",
     "progress": "support.progress",
-    "similarity": "explain.similarity",
     "trace": "passes.trace",
     "lrp": "passes.lrp",
     "data": "evaluation.data",

@@ -15,7 +15,7 @@ from nbsal.model.loading.plain_values import from_plain, numbers
 from nbsal.model.loading.result_file import load_result, save_result
 from nbsal.model.loading.saved_files import check_format, read_json
 
-FORMAT = 1  # of JSON, which earlier versions wrote
+FORMAT = 1  # of JSON, which 0.2.0 wrote during its development
 _STATISTICS = ("logprob", "rank", "entropy", "drawn")
 _PLAIN = {"method": str, "number": str, "linear": bool, "provenance": dict}
 _RIVALS = tuple[tuple[tuple[str, float], ...], ...]
@@ -32,12 +32,12 @@ def load(kind: Any, path: str | Path) -> Any:
 
 
 def _from_json(path: str | Path) -> dict[str, Any]:
-    """The fields of an answer that version 0.2.0 or earlier wrote."""
+    """The fields of an answer that 0.2.0 wrote during its development."""
     content = read_json(path)
     check_format(path, content["nbsal"], FORMAT)
     prompt = content["prompt"] | {"sources": content["sources"]}
     reading = from_plain(Reading, content["reply"] | {"prompt": prompt})
-    # Version 0.1.0 has special tokens in the text of the reply.
+    # Early files of 0.2.0 have special tokens in the text of the reply.
     reply, spans = without_tokens(reading.reply, reading.reply_spans, reading.reply_special)
     statistics = {name: _statistic(name, content["statistics"][name]) for name in _STATISTICS}
     return {
@@ -45,8 +45,8 @@ def _from_json(path: str | Path) -> dict[str, Any]:
         "score_matrix": ScoreMatrix(numbers(content["scores"], np.float64)),
         "statistics": TokenStatistics(**statistics, rivals=from_plain(_RIVALS, content["rivals"])),
         "units": from_plain(tuple[Unit, ...], content["units"]),
-        "evidence": from_plain(Evidence | None, content.get("evidence")),
-        "followed": from_plain(Followed | None, content.get("followed")),
+        "evidence": from_plain(Evidence | None, content["evidence"]),
+        "followed": from_plain(Followed | None, content["followed"]),
         **{name: from_plain(kind, content[name]) for name, kind in _PLAIN.items()},
     }
 
@@ -79,7 +79,6 @@ def _check(answer: Any) -> None:
 
 
 def _check_evidence(evidence: Evidence, reading: Reading) -> None:
-    """Refuse what was measured if it does not fit the reply."""
     units, count, size = reading.units(evidence.level), len(evidence.places), len(reading.reply_ids)
     measured = (evidence.logprob, evidence.nothing, evidence.without)
     named = all(hides(units, place).any() for place in evidence.places)
@@ -91,7 +90,6 @@ def _check_evidence(evidence: Evidence, reading: Reading) -> None:
 
 
 def _check_followed(followed: Followed, shape: tuple[int, ...], size: int) -> None:
-    """Refuse the scores through the reply if they do not fit the others."""
     times, parts = len(followed.arrived), (followed.scores, followed.arrived, followed.carried)
     shapes, finite = [array.shape for array in parts], all(np.isfinite(array).all() for array in parts)
     if shapes != [shape, (times, size), (times, size, size)] or not finite or not times or followed.hops in (0, -1):

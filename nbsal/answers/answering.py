@@ -359,7 +359,6 @@ def _hides_nothing(method: Method) -> InputError:
 
 
 def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: dict[str, Any]) -> Answer:
-    """One method's answer, with its provenance."""
     explainer, method = running.explainer, running.method
     if not np.isfinite(rows.scores.columns).all():
         message = f"Some scores of {explainer.subject.name} are NaN or infinite. Load it with dtype='float32'."

@@ -45,7 +45,6 @@ class AnswerPicture:
 
     @property
     def names(self) -> list[SourceName]:
-        """The names of the sources."""
         return reply_facts.source_names(self.reading.prompt.sources)
 
     @property
@@ -113,7 +112,6 @@ def answer_html(picture: AnswerPicture) -> str:
 
 
 def answer_png(picture: AnswerPicture) -> bytes:
-    """An answer as PNG."""
     reading, cards = picture.reading, picture.cards()
     largest = html.largest_score([words for *_, words in cards])
     spans = [reading.reply_spans[token] for token in reading.content]

@@ -14,7 +14,6 @@ SHOWN = 10  # words that are printed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `nbsal audit`."""
     parser.set_defaults(run=run)
     parser.add_argument("source", metavar="SOURCE", help="a .parquet, .csv or .jsonl file")
     parser.add_argument("--text", default="text", metavar="COLUMN", help="column of the texts (default %(default)s)")

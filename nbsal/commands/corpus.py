@@ -13,7 +13,6 @@ from nbsal.support.validation import plural
 
 
 def add_arguments(corpus: argparse.ArgumentParser) -> None:
-    """The arguments of `nbsal corpus`."""
     corpus.set_defaults(run=run)
     corpus.add_argument("source", metavar="SOURCE", help="a .parquet, .csv or .jsonl file")
     corpus.add_argument("out", metavar="OUT", help="output folder; run again to resume an interrupted run")
@@ -45,7 +44,6 @@ def add_arguments(corpus: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Explain a file, and print what was stored."""
     from nbsal.methods.default import default_for_reply
 
     replies = options.asked is not None

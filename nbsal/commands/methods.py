@@ -21,7 +21,6 @@ MORE = "`nbsal methods NAME` says all of one method, `nbsal methods --full` of e
 
 
 def add_arguments(methods: argparse.ArgumentParser) -> None:
-    """The arguments of `nbsal methods`."""
     methods.set_defaults(run=run)
     methods.add_argument("name", nargs="?", metavar="NAME", help="print cost, properties and settings of this method")
     methods.add_argument("--full", action="store_true", help="print cost, properties and settings of every method")
@@ -29,7 +28,6 @@ def add_arguments(methods: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the methods, or one of them."""
     from nbsal.methods import catalogue
 
     if options.markdown:

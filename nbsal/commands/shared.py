@@ -11,13 +11,11 @@ UNITS = "token, word, sentence, paragraph, document, message"
 
 
 def add_max_new_tokens(parser: argparse._ActionsContainer) -> None:
-    """The length of a reply."""
     purpose = "longest reply that the model may write, in tokens (default %(default)s)"
     parser.add_argument("--max-new-tokens", type=int, default=128, metavar="N", help=purpose)
 
 
 def add_hops(parser: argparse._ActionsContainer) -> None:
-    """How scores of a reply are followed."""
     purpose = 'follow scores through the reply this often, a number or "all" (default %(default)s)'
     parser.add_argument("--hops", type=lambda text: int(text) if text.isdecimal() else text, default=0, help=purpose)
 

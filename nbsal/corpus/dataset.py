@@ -145,7 +145,6 @@ class Corpus(Stored, Sequence[Saliency]):
         return names
 
     def _explained_table(self, shard: Shard, columns: Sequence[str]) -> Any:
-        """Some columns of the explained texts of a shard."""
         table = self._read_columns(shard, list(dict.fromkeys([*columns, ERROR])))
         return table.filter(table[ERROR].is_null()).select(columns)
 

@@ -121,7 +121,6 @@ class ReplyTask(Task):
         return write_shard(storage, self.plan, number, values, data, sizes)
 
     def _row(self, value: Any) -> Any:
-        """The values of a row by name."""
         if isinstance(value, UnreadableRow):
             return value
         values = value if isinstance(value, tuple) and len(value) == len(self.columns) else (value,)

@@ -21,7 +21,7 @@ from nbsal.support.intervals import Bounds
 from nbsal.support.lazy import Figure, Styler, pandas, pyplot
 from nbsal.support.validation import checked, plural
 
-FORMAT = 2  # of .npz, which earlier versions wrote
+FORMAT = 2  # of .npz, which 0.2.0 wrote during its development
 NOUN = "Results"
 # Distinguishable with any kind of colour vision.
 BEST, RIVAL = "font-weight: bold", "font-style: italic"
@@ -273,7 +273,7 @@ def _check(results: Results) -> None:
 
 
 def _load_npz(path: str | Path) -> Results:
-    """Load what version 0.2.0 and earlier wrote."""
+    """Load what 0.2.0 wrote during its development."""
     arrays = read_npz(path)
     head = parse_json(str(arrays.pop("head")))
     check_format(path, head["nbsal"], FORMAT)

@@ -24,7 +24,7 @@ from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.validation import Text, checked, plural
 
 NOTABLE_GAP = 0.05  # share of the explained change from which a completeness gap is marked
-FORMAT = 1  # of JSON, which earlier versions wrote
+FORMAT = 1  # of JSON, which 0.2.0 wrote during its development
 PAIRED = "The model was fine-tuned on single texts, and this is a pair. Pass one text."
 PLACE = re.compile(r" (\[\d+:\d+\]|(at|after) .* \[\d+(:\d+)?\])$", re.DOTALL)  # where a target is in the text
 TYPES = {"target": str, "prediction": str, "method": str, "provenance": dict}  # of the entries in a file
@@ -218,13 +218,13 @@ class Explanation(Exportable):
 
     @classmethod
     def _load_json(cls, path: str | Path) -> Self:
-        """Load what version 0.2.0 and earlier wrote."""
+        """Load what 0.2.0 wrote during its development."""
         content = read_json(path)
         check_format(path, content["nbsal"], FORMAT)
         dtype = {"float32": np.float32, "float64": np.float64}[content["dtype"]]
         arrays: dict[str, Any] = {name: numbers(content[name], dtype) for name in ARRAYS}
         names = {name: from_plain(kind, content[name]) for name, kind in TYPES.items()}
-        checks = from_plain(dict[int, Check], content.get("checks", {}))
+        checks = from_plain(dict[int, Check], content["checks"])
         return cls(row=from_plain(Row, content["row"]), checks=checks, **names, **arrays)
 
 

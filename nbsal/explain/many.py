@@ -124,7 +124,6 @@ def _run_batch(
     store: Store,
     meter: Meter,
 ) -> None:
-    """Plan the jobs of a batch, run them, and collect what they give."""
     subject, targets = next(iter(explainers.values())).subject, [targets[place] for place in places]
     batch = rows_for_targets(subject, rows.select(places), targets)
     windows = windows_of(explainers, batch)

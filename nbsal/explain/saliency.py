@@ -361,13 +361,11 @@ class Comparison(Exportable, dict[str, Saliencies]):
 
 
 def check_axes(ax: Any) -> None:
-    """Refuse what is no panel of a figure."""
     if ax is not None and not hasattr(ax, "set_xticks"):
         raise InputError(f"ax must be matplotlib axes, not {ax!r:.60}.", argument="ax", value=ax)
 
 
 def set_names(ax: "Axes", names: Iterable[str]) -> None:
-    """Label the columns of a plot with words or tokens."""
     labels = [html.label(name) for name in names]
     ax.set_xticks(
         range(len(labels)),

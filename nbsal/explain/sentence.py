@@ -53,11 +53,9 @@ class Statement:
         return [note for note in (self.line, effects, CALLS[self.advice]) if note]
 
     def text(self) -> str:
-        """The sentence as plain text."""
         return plain(self.sentence)
 
     def to_json(self) -> dict[str, Any]:
-        """The statement as the page reads it."""
         return dict(vars(self))
 
 
@@ -111,14 +109,12 @@ def _also(facts: DecisionFacts) -> list[Phrase]:
 
 
 def _explained_value(facts: DecisionFacts) -> str:
-    """Which one of several values is explained."""
     target, prediction = facts.target, facts.prediction
     named = target != prediction and (f"{target} " in prediction or " - " in target)
     return f", explained: {target}" if named else ""
 
 
 def _verdict_without(facts: DecisionFacts, heads_off: HeadsOff) -> list[Phrase]:
-    """The decision before and after some heads are switched off."""
     heads = f" with {heads_off.off} of {heads_off.total} heads off"
     turned = heads_off.prediction != facts.prediction
     before, after = ("class", facts.prediction), ("class", heads_off.prediction)
@@ -277,7 +273,6 @@ class _Checked:
         return f"{_number(count)} of {_number(draws)} random {unit}s {does if count == 1 else do}"
 
     def _searched(self) -> str | list[Phrase]:
-        """What a search through further sets came to."""
         search = self.check.search
         if search is None:
             return ""
@@ -316,7 +311,6 @@ class _Checked:
 
 
 def _number(count: int) -> str:
-    """A number in a sentence."""
     return NUMBERS[count] if count < len(NUMBERS) else str(count)
 
 

@@ -21,7 +21,6 @@ OF_ONE_WINDOW = ("gap", "change", "points", "positions", "absorbed")
 
 
 def target_jobs(subject: Subject, windows: Windows) -> list[Job]:
-    """The jobs that find the default target."""
     rows = windows.encoded
     return [Job(subject, rows[number : number + 1], [number], [None], ("prediction",)) for number in range(len(rows))]
 

@@ -105,7 +105,6 @@ def _write_parts(build: Build, exhibit: Exhibit, product: Product) -> None:
 
 
 def _write_index(build: Build, title: str, exhibits: Sequence[Exhibit]) -> None:
-    """Write one page with all finished exhibits."""
     sections, numbers, used = [], [], set()
     for exhibit in exhibits:
         stored = _load(build, exhibit)

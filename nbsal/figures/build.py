@@ -76,12 +76,10 @@ class Build:
 
     @property
     def has_benchmarks(self) -> bool:
-        """Whether there is a folder of benchmark tables."""
         return bool(os.environ.get(data.FOLDER))
 
     @property
     def minutes_left(self) -> float:
-        """Minutes until the time limit."""
         return self.minutes - (time.monotonic() - self.start) / 60
 
     def variants(self, table: str) -> "Iterator[Build]":
@@ -188,7 +186,6 @@ class Build:
         return [numbers[label] for label in labels]
 
     def describe_source(self, table: str, texts: str) -> str:
-        """Describe the models and the texts behind a figure."""
         if table in self.models:
             return f"{', '.join(named.model for named in self.models[table])} on {texts}"
         task = BENCHMARK_TASKS[table]
@@ -256,7 +253,6 @@ class Build:
         return self.caches.setdefault(self._model(table), Cache())
 
     def folder(self, table: str) -> Path:
-        """Return the folder where the results of a table's model are stored."""
         return self.out / "kept" / _slug(self._model(table).model)
 
     def check_time(self) -> None:

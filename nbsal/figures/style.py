@@ -111,7 +111,6 @@ def label_rows(ax: Axes, names: Sequence[str]) -> None:
 
 
 def line_colour(number: int) -> str:
-    """Return the colour of the line with that number."""
     return HUES[number % len(HUES)]
 
 
@@ -149,7 +148,6 @@ def curve_panels(
 
 
 def hide_axes(ax: Axes) -> None:
-    """Hide the frame and the ticks of a panel."""
     ax.set_xticks([])
     ax.set_yticks([])
     for spine in ax.spines.values():

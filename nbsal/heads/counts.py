@@ -22,7 +22,7 @@ from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked, real_number
 
-FORMAT = 2  # of JSON, which earlier versions wrote
+FORMAT = 2  # of JSON, which 0.2.0 wrote during its development
 NOUN = "head study"
 HEADS = "heads"  # what a relation's spread has besides its distances
 MIN_CASES = 30  # relations with fewer cases are marked as weak
@@ -197,7 +197,6 @@ class HeadStudy:
         self.position_spread.add(len(columns), {str(offset): heads for offset, heads in counts.items()})
 
     def _check(self) -> None:
-        """Refuse inconsistent counts."""
         by_relation = (self.hits, self.cases, self.distances)
         spreads = [self.position_spread, *self.relation_spreads.values()]
         totals = [*self.cases.values(), *chain.from_iterable(counts.values() for counts in self.distances.values())]
@@ -236,7 +235,7 @@ class HeadStudy:
 
 
 def _load_json(path: str | Path) -> HeadStudy:
-    """Load what version 0.2.0 and earlier wrote."""
+    """Load what 0.2.0 wrote during its development."""
     content = read_json(path)
     check_format(path, content.pop("nbsal-head-study"), FORMAT)
     study: HeadStudy = from_plain(HeadStudy, content)

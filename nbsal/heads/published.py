@@ -77,6 +77,5 @@ def _is_punctuation(token: str) -> bool:
 
 
 def _is_paired(word: str) -> bool:
-    """Whether the pairing includes a parsed word."""
     has_punctuation = any(character in string.punctuation for character in word)
     return len(word) > 1 and not has_punctuation and not word[0].isdigit() and not word[-1].isdigit()

@@ -31,7 +31,6 @@ class Part:
     bits: int
 
     def rounded(self) -> Rounded:
-        """The tensor in few bits."""
         return rounded_weights(self._array(), self.bits)
 
     def packed(self) -> bytes:
@@ -65,7 +64,6 @@ def parts_of(subject: Subject) -> dict[str, Part]:
 
 
 def sizes_of(subject: Subject) -> dict[str, float]:
-    """The sizes of a supported model."""
     config = subject.model.config
     return {
         "width": config.hidden_size,

@@ -100,7 +100,6 @@ def _those(holds: Callable[[Sequence[str]], bool], characters: Sequence[str]) ->
 
 
 def _parts(normalizer_json: str, pre_tokenizer_json: str) -> tuple[Any, Any]:
-    """The normalizer and the pre-tokenizer by themselves."""
     from tokenizers import Tokenizer, models
 
     tokenizer = Tokenizer(models.WordPiece({"?": 0}, unk_token="?"))

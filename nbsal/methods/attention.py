@@ -55,7 +55,6 @@ def beside(trace: Trace, values: Mapping[int, Tensor]) -> Tensor:
 
 
 def last_block(trace: Trace, *parts: str) -> Block:
-    """The parts of the last block, by name."""
     if not has_two_sides(trace):
         return next(trace.blocks(*parts))
     recorded = {name: beside(trace, getattr(trace, name)) for name in recorded_parts(parts)}

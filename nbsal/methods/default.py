@@ -49,7 +49,6 @@ def default_for_reply(subject: Subject, has_documents: bool, unit: object, hops:
 
 
 def _runs(subject: Subject, name: str) -> bool:
-    """Whether a method can explain a model."""
     method = catalogue.create(name)
     try:
         limits.check_method(subject, name, method.family, method.needs)

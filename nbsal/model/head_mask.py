@@ -15,7 +15,7 @@ from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError
 from nbsal.support.validation import checked, real_number, seed_number
 
-FORMAT = 1  # of JSON, which earlier versions wrote
+FORMAT = 1  # of JSON, which 0.2.0 wrote during its development
 NOUN = "head mask"
 Heads = Flags  # [block, head]
 
@@ -167,12 +167,12 @@ class HeadMask:
 
 
 def _load_json(path: str | Path) -> HeadMask:
-    """Load what version 0.2.0 and earlier wrote."""
+    """Load what 0.2.0 wrote during its development."""
     content = read_json(path)
     check_format(path, content["nbsal-head-mask"], FORMAT)
     relations = {name: numbers(part, np.int64) for name, part in content["relations"].items()}
     positional, unnamed = (numbers(content[name], np.int64) for name in ("positional", "unnamed"))
-    return HeadMask(positional, relations, unnamed, content.get("provenance", {}))
+    return HeadMask(positional, relations, unnamed, content["provenance"])
 
 
 def _check(mask: HeadMask) -> None:

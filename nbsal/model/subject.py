@@ -388,7 +388,6 @@ class Subject:
 
     @property
     def _outputs(self) -> int:
-        """The number of labels."""
         if self.usage.zero_shot is not None:
             return len(self.usage.zero_shot.labels)
         return int(getattr(self.model, "outputs", self.model.config.num_labels))

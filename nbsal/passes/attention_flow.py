@@ -102,7 +102,6 @@ class _Gradients:
         self.parts = [torch.zeros_like(tensor) for tensor in (self._query, self._key, value)]
 
     def at_map(self, queries: slice, keys: slice) -> Tensor:
-        """The gradient at the map."""
         return self.arriving[:, :, queries] @ self._values_t[..., keys]
 
     def add(self, slope: Tensor, weights: Tensor, queries: slice, keys: slice) -> None:
@@ -125,7 +124,6 @@ class _Relevance:
         self._parts = [torch.zeros_like(tensor) for tensor in self._tensors]
 
     def at_map(self, weights: Tensor, queries: slice, keys: slice) -> Tensor:
-        """The relevance of the map."""
         return (self.arriving[:, :, queries] @ self._values_t[..., keys]).mul_(weights).div_(2)
 
     def add(self, at_map: Tensor, scores: Tensor, weights: Tensor, queries: slice, keys: slice) -> None:

@@ -26,7 +26,6 @@ def phrases(*parts: str | Phrase | Sequence[Phrase]) -> list[Phrase]:
 
 
 def plain(sentence: Sequence[Phrase]) -> str:
-    """The sentence as plain text."""
     return "".join(text for _, text in sentence)
 
 

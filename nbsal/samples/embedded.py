@@ -60,13 +60,13 @@ def delta(name: str) -> Any:
 
 @checked
 def mask(name: str) -> HeadMask | None:
-    """The attention heads of an embedded model that follow syntax or position, from `nbsal.samples.training.masks`.
+    """The attention heads of an embedded model that follow syntax or position, from `tests/training/masks.py`.
 
     >>> mask("demo/reviews").shape
     (6, 12)
     """
     _check_name(name)
-    path = MASKS / f"{name.removeprefix('demo/')}.json"
+    path = MASKS / f"{name.removeprefix('demo/')}.nbsal"
     return HeadMask.load(path) if path.exists() else None
 
 

@@ -182,7 +182,6 @@ def shortcut_of(name: str) -> Shortcut:
 
 
 def vocabulary() -> list[str]:
-    """The tokens of all planted models."""
     pools = (*VERBS, NAMES, NOUNS, ADJECTIVES, OPENERS, MANNERS, TIMES, ACTS)
     other = "dana urgent quietly tonight today asks how to the a".split()
     return [*SPECIAL, *"\"*.,?!'-", *other, *(word for pool in pools for word in pool)]
@@ -217,7 +216,6 @@ def blank() -> Any:
 
 @checked
 def build(weights: Mapping[str, Any]) -> Any:
-    """The model with its weights."""
     with torch.random.fork_rng(devices=[]):  # weights that are replaced must not advance the caller's generator
         model = blank()
     try:

@@ -24,7 +24,6 @@ DEFAULT_LAYER = 0  # hiding confirms its strongest words more often than those o
 
 
 def vocabulary() -> dict[str, int]:
-    """The ids of the word pieces."""
     pieces = json.loads(VOCABULARY.read_text(encoding="utf-8"))
     return {piece: number for number, piece in enumerate(pieces)}
 

@@ -33,7 +33,6 @@ _DAMAGE = (
 
 
 def plural(count: int, noun: str) -> str:
-    """A count with its noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -341,7 +340,6 @@ def _is_path(hint: Any) -> bool:
 
 
 def _describe(hint: Any) -> str:
-    """An annotation in words."""
     origin, parts = get_origin(hint) or hint, get_args(hint)
     if origin in (Union, UnionType):
         *others, last = dict.fromkeys(map(_describe, parts))

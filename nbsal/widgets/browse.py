@@ -190,7 +190,6 @@ class Browse(Shading, CorpusView):
         self._columns = Columns(self._labels)
 
     def _statement_of(self, number: int, saliency: Saliency) -> Statement:
-        """What is said of a text, and its label."""
         label, statement = self._columns.label(number), saliency.statement()
         if label is None:
             return statement

@@ -162,7 +162,6 @@ class CheckedView(View):
             self._lock.notify_all()
 
     def _run_check(self, passes: Any, result: Any, row: int, inputs: dict[str, Any], job: jobs.Job) -> None:
-        """Check a result on the worker."""
         limit = budget(True if passes == AUTO else passes)
         offered = {"state": "offered", "passes": limit}
         with self._ending(job, offered):

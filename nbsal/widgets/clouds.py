@@ -187,7 +187,6 @@ class Clouds(CorpusView):
 
 
 def _caption(saliency: Saliency) -> str:
-    """What a text is called."""
     share = "" if saliency.confidence is None else f" {percent(saliency.confidence)}"
     return f"{saliency.display_name(saliency.prediction)}{share}"
 
@@ -239,6 +238,5 @@ def _type_size(share: float) -> float:
 
 
 def _text_html(number: int, saliency: Saliency, positions: list[int]) -> str:
-    """One text of the picked word."""
     small = f'<div style="{html.SMALL}">{number} · {html.escape(_caption(saliency))}</div>'
     return f'<p style="margin:6px 0;line-height:1.6">{excerpt_html(excerpt(saliency, positions))}</p>{small}'

@@ -194,7 +194,6 @@ class Compare(ExplainerView):
 
 
 def _other_inputs(inputs: dict[str, Any]) -> dict[str, Any]:
-    """The inputs of the second explainer."""
     return {name: inputs[f"other_{name}"] for name in SETTINGS} | {"text": inputs["text"]}
 
 

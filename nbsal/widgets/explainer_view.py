@@ -206,7 +206,6 @@ def with_settings(explainer: Explainer, inputs: dict[str, Any]) -> Explainer:
 
 
 def method_traits(method: Method) -> dict[str, Any]:
-    """The traits that describe a method."""
     layer = method.layer if isinstance(method, LayerMethod | Decoded) else None
     return {"method": method.name, "layer": layer, "tau": getattr(method, "tau", None)}
 

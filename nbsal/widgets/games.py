@@ -85,7 +85,6 @@ class GamePart(Part):
         return MAX_STEPS
 
     def games(self, inputs: dict[str, Any]) -> Collection[str]:
-        """The games to play."""
         return GAMES
 
     def __init__(self, subject: Subject) -> None:
@@ -237,7 +236,6 @@ class Chart:
 
 
 def chart_of(games: TokenGames, game: str, at: int) -> Chart:
-    """The curves of a game on one text."""
     return Chart(
         [replace(curve, name=name) for curve, name in zip(games.curves(game), CURVE_NAMES, strict=False)],
         finding(games, game),
@@ -252,7 +250,6 @@ def chart_of(games: TokenGames, game: str, at: int) -> Chart:
 
 
 def results_chart(results: Results, game: str) -> Chart:
-    """The curves of a game over many texts."""
     steps = f"share of the tokens {VERBS[game]}, highest score first"
     curves = results_curves(results)[game]
     return Chart(curves, results_finding(results, game), results.metric.value, steps, INTERVAL)

@@ -207,7 +207,6 @@ def _places_in_sentence(rows: Sequence[int], depth: int) -> str:
 
 
 def layer_name(layer: int) -> str:
-    """The name of a layer on screen."""
     return f"layer {layer}" if layer else "embeddings"
 
 

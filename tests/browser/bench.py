@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nbsal.doctor import CHROMIUM
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.model.text.tokens import Row
 from nbsal.widgets.page import html_export as pages
@@ -30,6 +29,7 @@ every_view = pytest.mark.parametrize(
     "name", [*NAMES, "heads", "games", "clouds", "browse", "workbench", "answers", "audit"]
 )
 
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"]
 SHOW = """async ([script, style, state]) => {
   const sheet = document.createElement('style');

@@ -33,6 +33,7 @@ FORGED = (
     *((("effects", 0, "texts", 0), 40), (("effects", 0, "word"), 7), (("effects", 0, "named"), "<b>")),
     *((("effects", 0, "scores", 0), "x"), (("scores", 0, 0), float("nan")), (("spans", 0, 0), [0, 0.0, 1.0])),
     *((("confidences", 0), "x"), (("confidences", 0), 7.0), (("groups", "half", 0), [1])),
+    *((("considered",), 0), (("considered",), 10**400)),
     *((("corrections", 0, "words"), [7]), (("provenance",), {}), (("provenance", "passes"), "x")),
 )
 

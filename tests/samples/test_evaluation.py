@@ -7,7 +7,7 @@ import pytest
 
 import nbsal
 from nbsal.samples import base, build_lm
-from nbsal.samples.training import corpora, evaluate
+from tests.training import corpora, evaluate
 
 FOLDER = Path(os.environ.get("NBSAL_DATA") or Path(__file__).parents[3] / "shared" / "data")
 

@@ -9,8 +9,8 @@ import nbsal
 from nbsal import samples
 from nbsal.samples import notes
 from nbsal.samples.notes import prompt
-from nbsal.samples.training import notes_evaluate
-from nbsal.samples.training.notes_relations import ABSENT
+from tests.training import notes_evaluate
+from tests.training.notes_relations import ABSENT
 
 ROWS = samples.texts("notes")
 NAME = r"\d+:\d\d|\d+|[A-Z]\w+"

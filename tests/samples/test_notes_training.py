@@ -8,10 +8,10 @@ import torch
 
 from nbsal import samples
 from nbsal.samples import notes, weight_files
-from nbsal.samples.training import notes as train
-from nbsal.samples.training import notes_batches, notes_model, notes_texts
-from nbsal.samples.training.notes_relations import ABSENT, POOLS
-from nbsal.samples.training.notes_world import Fact, Level, draw_case, held_out
+from tests.training import notes as train
+from tests.training import notes_batches, notes_model, notes_texts
+from tests.training.notes_relations import ABSENT, POOLS
+from tests.training.notes_world import Fact, Level, draw_case, held_out
 
 WHOLE = train.LEVELS[-1]
 

@@ -8,8 +8,8 @@ import pytest
 import nbsal
 from nbsal import samples
 from nbsal.samples import planted, weight_files
-from nbsal.samples.training import planted as training
 from tests.raising import refuses
+from tests.training import planted as training
 
 
 @pytest.mark.parametrize("name", planted.SHORTCUTS)

@@ -5,9 +5,9 @@ import random
 import pytest
 import torch
 
-from nbsal.samples.training.answers import span_f1
-from nbsal.samples.training.corpora import Example
-from nbsal.samples.training.questions import QuestionMaker, cropped, sentences_of
+from tests.training.answers import span_f1
+from tests.training.corpora import Example
+from tests.training.questions import QuestionMaker, cropped, sentences_of
 
 TEXT = (
     "Ada Byron met Charles Babbage in London on 5 June 1833. She wrote about 200 letters to him. "

@@ -12,10 +12,10 @@ from safetensors.torch import save
 import nbsal
 from nbsal import samples
 from nbsal.samples import base, low_rank, models, weight_files
-from nbsal.samples.training import corpora
 from nbsal.support.errors import UnknownName, WeightsError
 from tests.cases import cases
 from tests.raising import refuses
+from tests.training import corpora
 
 WEIGHTS = files("nbsal.samples") / "weights"
 PLANTED = [f"planted/{name}" for name in samples.planted.SHORTCUTS]

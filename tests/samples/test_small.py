@@ -8,10 +8,10 @@ import torch
 import nbsal
 from nbsal import cli, live, samples
 from nbsal.samples import base, small
-from nbsal.samples.training import evaluate
 from nbsal.support.errors import WeightsError
 from tests.docs import examples
 from tests.docs.repository import ROOT
+from tests.training import evaluate
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import nbsal
 from nbsal import samples
 from nbsal.heads import HeadMask
 from nbsal.samples import base, idf, low_rank, models, weight_files
-from nbsal.samples.training import answers, evaluate, masks, small, train
-from nbsal.samples.training import idf as count_idf
+from tests.training import answers, evaluate, masks, small, train
+from tests.training import idf as count_idf
 
 LONG = [
     "a warm and funny film that hardly ever stops being a joy from the start to the very end",
@@ -153,7 +153,7 @@ def test_masks_are_computed_and_saved(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(masks, "KINDS", ("reviews",))
     monkeypatch.setattr("sys.argv", ["masks"])
     masks.main()
-    mask = HeadMask.load(tmp_path / "masks" / "reviews.json")
+    mask = HeadMask.load(tmp_path / "masks" / "reviews.nbsal")
     assert f"demo/reviews: {mask}" in capsys.readouterr().out
 
 

@@ -105,7 +105,7 @@ def test_the_wheel_holds_the_assets_and_no_sources(tmp_path):
     assert wheel.stat().st_size <= 18_000_000
     names = zipfile.ZipFile(wheel).namelist()
     assert {Path(name).name for name in names if name.startswith("nbsal/widgets/static/")} == {p.name for p in BUILT}
-    assert not [name for name in names if re.search("frontend|node_modules|samples/training", name)]
+    assert not [name for name in names if re.search("frontend|node_modules", name)]
     notebooks = {path.name for path in (ROOT / "notebooks").glob("[0-9]*") if path.suffix in (".ipynb", ".py")}
     assert {Path(name).name for name in names if name.startswith("nbsal/notebooks/")} == notebooks
     scripts = [name for name in names if name.endswith((".js", ".css", ".ts", ".mjs"))]

@@ -108,7 +108,6 @@ def _unused_marks(text: str, count: int) -> list[str]:
 
 
 def _positions(marked: str, marks: Sequence[str]) -> dict[str, list[int]]:
-    """Where each mark stands."""
     positions: dict[str, list[int]] = {mark: [] for mark in marks}
     for match in re.finditer(f"[{''.join(marks)}]", marked) if marks else ():
         positions[match[0]].append(match.start())

@@ -55,7 +55,6 @@ class Prompt:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What each source is called."""
         counts: dict[str, int] = {}
         names = []
         for source in self.sources:
@@ -186,7 +185,6 @@ class Reading:
         return replace(row, text=(row.parts[0], self.reply[:last]))
 
     def units(self, level: Any) -> list[Unit]:
-        """The parts of the sources at a level."""
         return self.prompt.units(level)
 
     def reply_units(self, level: str) -> list[Unit]:
@@ -241,7 +239,6 @@ def _split_units(name: str, text: str, source: int, splits: Sequence[Span], star
 
 
 def words(text: str) -> list[Span]:
-    """The words of a text."""
     return [match.span() for match in WORD.finditer(text)]
 
 

@@ -18,7 +18,6 @@ class TooLarge(Exception):
 
 
 def parse_template(text: str) -> Any:
-    """The syntax tree of a chat template."""
     from jinja2 import Environment
 
     plain = re.sub(r"{%-?\s*(end)?generation\s*-?%}", "", text)

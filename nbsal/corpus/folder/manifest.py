@@ -95,7 +95,6 @@ class Plan:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Self:
-        """The plan that was stored as JSON."""
         text, labels = stored["text"], tuple(stored["labels"])
         return cls(**stored | {"text": tuple(text) if isinstance(text, list) else text, "labels": labels})
 
@@ -150,7 +149,6 @@ class Shard:
 
     @property
     def explained(self) -> int:
-        """The number of rows that have scores."""
         return self.rows - self.failed
 
     def check(self) -> None:
@@ -193,7 +191,6 @@ class Manifest:
             return cls(Plan.from_json(stored["plan"]), shards, stored["complete"])
 
     def write(self, storage: Storage) -> None:
-        """Replace the manifest of a folder."""
         content = {
             "plan": asdict(self.plan),
             "complete": self.complete,
@@ -224,7 +221,6 @@ def vocabulary_json(subject: Subject) -> bytes:
 
 
 def source_digest(values: Iterable[Any]) -> str:
-    """A checksum of rows of a source."""
     checksum = hashlib.blake2b(digest_size=16)
     for value in values:
         text = value.reason if isinstance(value, UnreadableRow) else value if isinstance(value, str) else repr(value)

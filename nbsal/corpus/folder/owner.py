@@ -23,7 +23,6 @@ class Owner:
 
     @classmethod
     def current(cls) -> Self:
-        """A new run in this process."""
         return cls(socket.gethostname(), os.getpid(), psutil.Process().create_time(), uuid.uuid4().hex)
 
     @classmethod
@@ -37,7 +36,6 @@ class Owner:
         return owner
 
     def to_lock(self) -> bytes:
-        """The content of a lock."""
         return json.dumps(asdict(self)).encode()
 
     def is_running(self) -> bool:

@@ -116,7 +116,6 @@ class Storage:
 
     @contextmanager
     def _hold(self, name: str, owner: Owner) -> Iterator[None]:
-        """Hold a file as a lock."""
         try:
             self._acquire(name, owner)
             yield
@@ -213,7 +212,6 @@ class Storage:
 
 
 def digest(data: bytes) -> str:
-    """The checksum of a file's content."""
     return hashlib.sha256(data).hexdigest()
 
 

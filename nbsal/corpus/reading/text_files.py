@@ -113,7 +113,6 @@ def read_jsonl(path: str, names: Sequence[str]) -> Iterator[Any]:
 
 
 def count_jsonl(path: str) -> int:
-    """The number of rows of a JSONL file."""
     return sum(1 for _ in _jsonl_lines(path))
 
 

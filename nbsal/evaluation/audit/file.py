@@ -1,5 +1,6 @@
 """An audit as a file."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from nbsal.model.loading.plain_values import from_plain
 from nbsal.model.loading.result_file import load_result, save_result
 from nbsal.model.loading.saved_files import check_format, read_json
 
-FORMAT = 1  # of JSON, which earlier versions wrote
+FORMAT = 1  # of JSON, which 0.2.0 wrote during its development
 ROUNDING = 1e-6
 _FACTS = {"model": str, "method": str, "passes": int, "dropped": int}  # of the provenance, which notes say
 
@@ -52,7 +53,7 @@ def _check(audit: Any) -> None:
     ):
         fits &= all(type(code) is int and 0 <= code < limit for code in codes)
     fits &= all(0 <= confidence <= 1 + ROUNDING for confidence in audit.confidences)
-    fits &= audit.considered >= len(audit.effects)
+    fits &= len(audit.effects) <= audit.considered <= sys.maxsize
     for effect in audit.effects:
         sizes = {len(effect.texts), len(effect.scores), len(effect.pulls), len(effect.without), len(effect.random)}
         fits &= len(sizes) == 1 and bool(np.isfinite([*effect.pulls, *effect.scores]).all())

@@ -7,7 +7,6 @@ from torch import nn
 
 
 def adapter_layers(model: nn.Module) -> Iterator[tuple[str, Any]]:
-    """The layers of a model that hold adapters, with their names."""
     for name, module in model.named_modules():
         if any(
             base.__name__ == "BaseTunerLayer" and base.__module__.startswith("peft.") for base in type(module).mro()

@@ -98,7 +98,6 @@ class BlackBox(StandIn):
         return (first, rest[0]) if rest else first
 
     def _ask(self, texts: list[Any]) -> NDArray[np.float64]:
-        """What the function returns for some texts, checked."""
         return read_answer(self.function(texts), len(texts), self.labels)
 
     def _probe(self, labels: Any) -> NDArray[np.float64]:

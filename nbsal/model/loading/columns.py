@@ -161,7 +161,6 @@ def _fields(kind: Any, leave: Collection[str] = ()) -> dict[str, Any]:
 
 
 def _optional(parts: tuple[Any, ...]) -> bool:
-    """Whether a union is of one type and None."""
     return len(parts) == 2 and parts[1] is NoneType
 
 
@@ -178,7 +177,6 @@ def _pairs(origin: Any, parts: tuple[Any, ...]) -> Any:
 
 
 def _fits(hint: Any, value: Any) -> bool:
-    """Whether a value has the type that an annotation names."""
     origin, parts = _kind(hint)
     if origin is tuple and isinstance(value, tuple):
         return parts[-1] is Ellipsis or len(parts) == len(value)
@@ -209,7 +207,6 @@ def _take(name: Any, arrays: Arrays, dtype: Any) -> NDArray[Any]:
 
 
 def _numbers(name: Any, arrays: Arrays, kind: type) -> NDArray[Any]:
-    """The numbers of a column."""
     array = _take(name, arrays, np.signedinteger if kind is int else _NUMBERS[kind])
     if array.ndim != 1:
         raise ValueError(f"{name} is no sequence")

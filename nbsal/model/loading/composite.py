@@ -90,7 +90,6 @@ class Composite(nn.Module):
 
 
 def transformer_of(model: Any) -> Any:
-    """The transformers model of a subject's model."""
     return model.transformer if isinstance(model, Composite) else model
 
 

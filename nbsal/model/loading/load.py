@@ -227,7 +227,6 @@ def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
 
 
 def _load_lm(source: str) -> Any:
-    """A pretrained checkpoint with an LM head."""
     with checkpoint.readable(source, "lm"):
         checkpoint.check(source, "lm")
         config = checkpoint.read_config(source, "lm")

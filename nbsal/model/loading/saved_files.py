@@ -1,4 +1,4 @@
-"""Write files, and read the JSON and .npz files of earlier versions; sizes are checked before they fill the memory.
+"""Write files, and read the JSON and .npz of 0.2.0's development; sizes are checked before they fill the memory.
 
 Damage raises ValueError or another error that `reading` turns into an InputError about the path.
 """
@@ -89,7 +89,6 @@ def _make_alike(temporary: Path, target: Path) -> bool:
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
-    """The object that a JSON file holds."""
     return parse_json(read(path, LARGEST_JSON).decode("utf-8"))
 
 

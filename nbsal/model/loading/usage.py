@@ -27,7 +27,6 @@ class ZeroShot:
         return self.template.format(self.labels[label])
 
     def pairs(self, text: str) -> list[tuple[str, str]]:
-        """The text with the hypothesis of each label."""
         return [(text, self.hypothesis(label)) for label in range(len(self.labels))]
 
     def label(self, pair: tuple[str, ...]) -> int:

@@ -169,7 +169,6 @@ def _restored(path: str | None, token: str) -> CallCache:
 
 
 def _rows(connection: sqlite3.Connection, columns: str, keys: Sequence[str]) -> list[Any]:
-    """Those columns of a table in the rows of some keys."""
     rows: list[Any] = []
     for first in range(0, len(keys), MANY):
         part = keys[first : first + MANY]

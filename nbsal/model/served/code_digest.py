@@ -155,7 +155,6 @@ class _Used:
 
 
 def _members(kind: type) -> list[Any]:
-    """What a class defines, by name."""
     members = {
         name: value for name, value in vars(kind).items() if name not in ("__dict__", "__weakref__", "__module__")
     }

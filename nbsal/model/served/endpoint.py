@@ -150,7 +150,6 @@ def _settings(
     parallel: int,
     insecure: bool,
 ) -> dict[str, Any]:
-    """The settings of an endpoint, checked."""
     if budget is not None:
         budget = positive_number(budget, "budget")
     if not 0 < timeout < 1e6:

@@ -22,7 +22,6 @@ class FunctionScores:
     tokenizer: Any
 
     def keys(self, queries: Sequence[Query]) -> list[str]:
-        """The keys of calls in the cache."""
         identity = self.endpoint.identity
         return [
             checksum([FUNCTION, identity, self._prompt_of(each), pieces_of(self.tokenizer, each.reply_ids)])

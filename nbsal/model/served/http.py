@@ -133,7 +133,6 @@ def _exchange(
 
 
 def _failure(error: Exception, broken: Failure) -> Failure:
-    """Why there was no reply."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return Failure(f"cannot be trusted: {error.verify_message}")
     if isinstance(error, http.client.HTTPException | ConnectionResetError | BrokenPipeError | ssl.SSLEOFError):

@@ -32,11 +32,9 @@ class WordTokenizer:
         return {"input_ids": ids} | ({"offset_mapping": spans} if return_offsets_mapping else {})
 
     def decode(self, ids: Sequence[int], **_: Any) -> str:
-        """The text of words."""
         return "".join(map(self._vocabulary.piece, ids))
 
     def tokenize(self, text: str) -> list[str]:
-        """The words of a text."""
         return list(map(self._vocabulary.piece, self(text)["input_ids"]))
 
     def convert_ids_to_tokens(self, ids: Any) -> Any:

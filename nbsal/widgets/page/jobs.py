@@ -115,7 +115,6 @@ class Worker:
             self._changed.notify()
 
     def join(self, seconds: float) -> None:
-        """Wait for the thread to end."""
         if self._thread is not None:
             self._thread.join(seconds)
 

@@ -12,7 +12,6 @@ class LastValue:
 
     @property
     def value(self) -> Any:
-        """The cached value, or None."""
         return self._entry and self._entry[1]
 
     def value_for(self, key: Any) -> Any:
@@ -20,7 +19,6 @@ class LastValue:
         return self.value if self.is_for(key) else None
 
     def is_for(self, key: Any) -> bool:
-        """Whether the cached value was computed for that key."""
         return self._entry is not None and bool(self._entry[0] == key)
 
     def get(self, key: Any, compute: Callable[[], Any]) -> Any:

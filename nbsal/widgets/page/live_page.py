@@ -91,7 +91,6 @@ def _instead(method: str, other: str) -> str:
 
 
 def _explainers(view: Any) -> list[Explainer]:
-    """The explainers of a view with its settings."""
     if not view.live_name:
         message = f"{type(view).__name__} cannot be a live page: {VIEWS} can. Pass interactive=True instead."
         raise InputError(message, argument="live", value=True)

@@ -28,7 +28,6 @@ class Durations:
 
     @contextmanager
     def timed(self, name: Hashable) -> Iterator[None]:
-        """Measure a run of a method."""
         start, least = perf_counter(), self._seconds.get(name, 0.0)
         try:
             yield

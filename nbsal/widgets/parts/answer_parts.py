@@ -327,7 +327,6 @@ def struck_tokens(reading: Reading, struck: Struck) -> list[int]:
 
 
 def span_trait(span: SpanScores | None) -> dict[str, Any]:
-    """The scores of a target of their own."""
     if span is None:
         return {}
     return {"tokens": list(span.tokens), "rival": span.rival, "scores": wire.scores([span.scores])}

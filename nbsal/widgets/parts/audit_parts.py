@@ -97,7 +97,6 @@ def hidden_word(audit: Audit, word: str) -> Hidden:
 
 
 def hide_together(audit: Audit, words: Sequence[str]) -> Hidden:
-    """Hide several words at once."""
     return Hidden(tuple(words), tuple(each.hide(words) for each in models(audit)))
 
 
@@ -217,7 +216,6 @@ def _quoted(word: str) -> str:
 
 
 def _words(audit: Audit) -> Iterator[Wired]:
-    """A row for each word."""
     numbers = set(text_numbers(audit))
     for row in audit.words.to_dict("records"):
         hidden = hidden_word(audit, row["word"])
@@ -236,14 +234,12 @@ def _words(audit: Audit) -> Iterator[Wired]:
 
 
 def _effect(audit: Audit, row: Mapping[Any, Any], end: str) -> Wired:
-    """What a word does to one of the models."""
     names = ["flips"] if audit.labels is None else ["corrects", "breaks"]
     numbers = {name: _number(row.get(f"{name}{end}")) for name in ("pull", "low", "high", "excess")}
     return numbers | {"counts": [int(row[f"{name}{end}"]) for name in names]}
 
 
 def _slices(audit: Audit) -> Iterator[Wired]:
-    """A row for each part of the texts."""
     beyond_chance = set(audit.beyond_chance[1].index)
     for place, row in enumerate(audit.slices.to_dict("records")):
         counts = {name: row[name] for name in ("texts", "errors", "toward")}

@@ -46,7 +46,6 @@ class ComparedPair:
 
     @property
     def both(self) -> tuple[Saliency, Saliency]:
-        """Both explanations."""
         return self.first, self.second
 
     @cached_property
@@ -174,12 +173,10 @@ class ComparedPair:
 
     @property
     def _models(self) -> list[str]:
-        """The names of both models."""
         return [str(saliency.provenance.get("model", "")) for saliency in self.both]
 
     @cached_property
     def _scores(self) -> tuple[Floats, Floats]:
-        """The scores of all tokens, or of the words."""
         if self.level == "token":
             return self.first.scores, self.second.scores
         first, second = (np.array(saliency.word_scores) for saliency in self.both)
@@ -229,7 +226,6 @@ class ComparedPair:
         return phrases("A names ", words[0], " first, B ", words[1], f"; they {shared}" if shared else "")
 
     def _largest_difference(self) -> list[Phrase]:
-        """The word about which both differ most."""
         ranked, difference = self.orders[0], self.difference
         if len(ranked) == 1 or not all(self._largest):
             return []

@@ -59,7 +59,6 @@ def curve_name(name: str) -> str:
 
 
 def plural_verb(names: Sequence[str]) -> str:
-    """The verb of a list of names."""
     return "is" if len(names) == 1 else "are"
 
 

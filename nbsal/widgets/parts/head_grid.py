@@ -60,7 +60,6 @@ class HeadGrid:
 
     @property
     def mask(self) -> HeadMask:
-        """The heads that are on."""
         return toggle_heads(self.initial, self.toggled)
 
     @property

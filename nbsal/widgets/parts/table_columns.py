@@ -32,7 +32,6 @@ class Columns:
 
     @property
     def is_labelled(self) -> bool:
-        """Whether the texts have labels."""
         return self._labels is not None
 
     def label(self, number: int) -> str | None:

@@ -36,7 +36,6 @@ class Entry:
 
     @property
     def misclassified(self) -> bool:
-        """Whether the prediction differs from the label."""
         return self.label is not None and self.label != self.prediction
 
 
@@ -190,7 +189,6 @@ def are(count: int) -> str:
 
 
 def make_entry(number: int, saliency: Saliency, label: str | None) -> Entry:
-    """The row of an explained text."""
     top, positions = strongest_word(saliency)
     share = confidence(saliency)
     against = float(saliency.scores[positions].sum()) < 0

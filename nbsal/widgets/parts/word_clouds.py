@@ -94,7 +94,6 @@ class WordClouds:
 
     @property
     def shared(self) -> set[str]:
-        """Words of several classes."""
         return {entry.word for words in self.words.values() for entry in words if entry.also}
 
     @property
@@ -139,7 +138,6 @@ class WordClouds:
         return f"By the scores of {so_far}{plural(self.total, 'text')}, "
 
     def overlap(self) -> str:
-        """How many words the classes share."""
         if len(self.labels) == 1:
             return f"Every text was predicted {self.labels[0]}."
         who = "both classes" if len(self.labels) == BOTH else "several classes"

@@ -116,7 +116,6 @@ class PooledBody(nn.Module):
 
 
 def open_embedding(body: Any, head: nn.Module, normalize: bool, labels: Any, activation: str) -> Opened:
-    """An embedding model with a head on its embeddings."""
     prompt = _prompt(body)
     module = EmbeddingClassifier(body, head, normalize, _prompt_length(body, prompt))
     path = find_transformer(module.body)

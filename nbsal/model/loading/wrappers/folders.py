@@ -107,7 +107,6 @@ def _load_adapter(folder: Path, dtype: torch.dtype) -> Any:
 
 
 def _base_of(folder: Path, base: str | None) -> str:
-    """Where the base model of an adapter is."""
     if found := _find_base(folder, base):
         return found
     message = f"The adapter {folder} belongs to {base}, which is neither a folder nor in the cache. Pass the PeftModel."

@@ -1,4 +1,4 @@
-"""Write the vocabulary and the sample texts of `demo/notes`: `python -m nbsal.samples.training.notes_texts`.
+"""Write the vocabulary and the sample texts of `demo/notes`: `python -m tests.training.notes_texts`.
 
 The texts state facts that are never trained on. The words of an answer that are not in its question stand in the
 documents that are its source and in no other, so they can have been copied from nowhere else.
@@ -12,9 +12,9 @@ from random import Random
 from typing import Any
 
 from nbsal.samples import notes
-from nbsal.samples.training import notes_model
-from nbsal.samples.training.notes_relations import POOLS, RELATIONS
-from nbsal.samples.training.notes_world import TRIES, Case, Fact, Level, draw_case, held_out
+from tests.training import notes_model
+from tests.training.notes_relations import POOLS, RELATIONS
+from tests.training.notes_world import TRIES, Case, Fact, Level, draw_case, held_out
 
 FOLDER = Path(notes.__file__).parent
 COUNTS = {"one": 110, "two": 60, "none": 30}  # of questions by the number of notes that they need

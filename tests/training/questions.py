@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nbsal.samples.training.corpora import rows
-from nbsal.samples.training.question_words import FUNCTION_WORDS, Match, asking_phrase, matches
+from tests.training.corpora import rows
+from tests.training.question_words import FUNCTION_WORDS, Match, asking_phrase, matches
 
 WEIGHTS = {"date": 2.0, "year": 1.5, "count": 1.2, "name": 1.0, "phrase": 0.7}
 MOST_OF_ONE = 25  # questions with the same answer

@@ -1,4 +1,4 @@
-"""Train the embedded models: `python -m nbsal.samples.training.train body|reviews|news|nli|answers`.
+"""Train the embedded models: `python -m tests.training.train body|reviews|news|nli|answers`.
 
 The body and its LM head are first adapted to masked-language modelling. Every task starts from that body, so that the
 LM head matches it, and a small loss on unmasked tokens keeps the upper blocks decodable by the LM head. Rows come from
@@ -19,12 +19,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from nbsal import samples
 from nbsal.samples import KINDS, LABELS, base, build_lm, delta, low_rank, weight_files
 from nbsal.samples.models import blank
-from nbsal.samples.training.answers import answer_schedule, answers, span_f1, span_loss
-from nbsal.samples.training.corpora import Example, batches, encode, rows, shuffled, stack
+from tests.training.answers import answer_schedule, answers, span_f1, span_loss
+from tests.training.corpora import Example, batches, encode, rows, shuffled, stack
 
-WEIGHTS = Path(__file__).parents[1] / "weights"
+WEIGHTS = Path(samples.__file__).parent / "weights"
 SEED = 0
 BATCH_TOKENS = 1024
 WARM_UP = 30
@@ -325,7 +326,7 @@ def train_model(name: str, recipe: Recipe) -> dict[str, Tensor]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m nbsal.samples.training.train", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.training.train", description=__doc__)
     parser.add_argument("name", choices=RECIPES)
     parser.add_argument("--out", type=Path, default=WEIGHTS)
     parser.add_argument("--made", type=int, help="questions made from text, for answers; 0 shows what they add")

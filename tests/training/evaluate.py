@@ -1,4 +1,4 @@
-"""Evaluate the embedded models on rows they were not trained on: `python -m nbsal.samples.training.evaluate`.
+"""Evaluate the embedded models on rows they were not trained on: `python -m tests.training.evaluate`.
 
 Prints the accuracy of each model, the masked-token accuracy of the LM head, and how often the head decodes each layer
 to the unmasked input tokens. Rows come from the folder NBSAL_DATA.
@@ -19,11 +19,11 @@ from nbsal.model.loading.load import load
 from nbsal.model.subject import Subject
 from nbsal.samples import build_lm, small, texts
 from nbsal.samples.embedded import tokenizer as tokenizer_of
-from nbsal.samples.training.answers import answer_split
-from nbsal.samples.training.corpora import Example, batches, encode, rows, stack
-from nbsal.samples.training.small import TRAINED
-from nbsal.samples.training.train import FIRST_WORD, MASK
 from nbsal.support.validation import Text
+from tests.training.answers import answer_split
+from tests.training.corpora import Example, batches, encode, rows, stack
+from tests.training.small import TRAINED
+from tests.training.train import FIRST_WORD, MASK
 
 # The table, the split and the text of a row, of each classifier.
 TABLES: dict[str, tuple[str, str, Callable[[dict[str, Any]], Text]]] = {
@@ -147,7 +147,7 @@ def identity(body: Any, lm: Any, examples: Sequence[Example], first_word: int = 
 
 
 def main() -> None:
-    argparse.ArgumentParser(prog="python -m nbsal.samples.training.evaluate", description=__doc__).parse_args()
+    argparse.ArgumentParser(prog="python -m tests.training.evaluate", description=__doc__).parse_args()
     lm: Any = build_lm()
     coded = running_text("demo/reviews")
     for name, examples in coded.items():

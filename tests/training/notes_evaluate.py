@@ -1,4 +1,4 @@
-"""Evaluate `demo/notes`: `python -m nbsal.samples.training.notes_evaluate [--cases N]`.
+"""Evaluate `demo/notes`: `python -m tests.training.notes_evaluate [--cases N]`.
 
 Prints how many answers are exact, word for word, on facts that are never trained on, by the number of notes and by what
 is asked, and how the answers to the sample texts change when a document is deleted.
@@ -15,8 +15,8 @@ import torch
 import nbsal
 from nbsal import samples
 from nbsal.samples.notes import NAME, prompt
-from nbsal.samples.training.notes_relations import ABSENT
-from nbsal.samples.training.notes_world import Level, draw_case
+from tests.training.notes_relations import ABSENT
+from tests.training.notes_world import Level, draw_case
 
 PLAIN = Level(turns=1)
 WHOLE = Level(turns=1, absent=0.35, clutter=1.0, chains=0.5)

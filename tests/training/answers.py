@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from nbsal.samples import base
-from nbsal.samples.training.corpora import Example, batches, rows, stack
-from nbsal.samples.training.questions import cropped, make_questions
+from tests.training.corpora import Example, batches, rows, stack
+from tests.training.questions import cropped, make_questions
 
 ANSWER_TOKENS = 1536  # of a batch
 REAL_EPOCHS = 3

@@ -1,4 +1,4 @@
-"""Count the paragraphs of WikiText-2 that contain each token: `python -m nbsal.samples.training.idf`."""
+"""Count the paragraphs of WikiText-2 that contain each token: `python -m tests.training.idf`."""
 
 import argparse
 import json
@@ -6,7 +6,7 @@ from collections import Counter
 
 from nbsal.samples.base import tokenizer
 from nbsal.samples.idf import TABLE
-from nbsal.samples.training.corpora import rows
+from tests.training.corpora import rows
 
 
 def count(texts: list[str]) -> Counter[str]:
@@ -19,7 +19,7 @@ def count(texts: list[str]) -> Counter[str]:
 
 
 def main() -> None:
-    argparse.ArgumentParser(prog="python -m nbsal.samples.training.idf", description=__doc__).parse_args()
+    argparse.ArgumentParser(prog="python -m tests.training.idf", description=__doc__).parse_args()
     texts = [row["text"] for row in rows("wikitext2", "articles")]
     counts = dict(sorted(count(texts).items()))
     table = {"documents": len(texts), "counts": counts}

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
-from nbsal.samples.training import notes_relations as relations
-from nbsal.samples.training.notes_relations import CHAINS, CLUTTER, POOLS, RELATIONS
+from tests.training import notes_relations as relations
+from tests.training.notes_relations import CHAINS, CLUTTER, POOLS, RELATIONS
 
 TRIES = 300  # draws that may fail before a case takes fewer facts
 

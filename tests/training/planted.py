@@ -1,4 +1,4 @@
-"""Train the planted models: `python -m nbsal.samples.training.planted --out FOLDER` (a few minutes of one core).
+"""Train the planted models: `python -m tests.training.planted --out FOLDER` (a few minutes of one core).
 
 Each learns labels that its shortcut decides where a message has it, and the evidence elsewhere. A model is written only
 if its truth holds on new messages: see `check`.

@@ -1,4 +1,4 @@
-"""Train `demo/notes`: `python -m nbsal.samples.training.notes --out FOLDER [--steps N]`.
+"""Train `demo/notes`: `python -m tests.training.notes --out FOLDER [--steps N]`.
 
 A little Llama learns from nothing to answer questions about notes of a made-up world. The levels of the curriculum grow
 from a few words to the whole world, then to clutter, questions without an answer and chains of two notes. A level is
@@ -20,10 +20,10 @@ from torch.nn import functional
 
 from nbsal.samples import weight_files
 from nbsal.samples.notes import vocabulary
-from nbsal.samples.training import notes_attention
-from nbsal.samples.training.notes_batches import Encoder, batch, draw, stack
-from nbsal.samples.training.notes_model import blank
-from nbsal.samples.training.notes_world import Level
+from tests.training import notes_attention
+from tests.training.notes_batches import Encoder, batch, draw, stack
+from tests.training.notes_model import blank
+from tests.training.notes_world import Level
 
 SEED = 0
 RATE = 1.5e-3

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from nbsal.samples.notes import END, PAD, START, TOKEN, UNKNOWN, notes
-from nbsal.samples.training.notes_relations import POOLS, RELATIONS
-from nbsal.samples.training.notes_world import Case, Level, Question, draw_case
+from tests.training.notes_relations import POOLS, RELATIONS
+from tests.training.notes_world import Case, Level, Question, draw_case
 
 DECISIVE, PLAIN = 4.0, 1.0  # weights of answer tokens: values and the first two, which may refuse; all others
 LOST = 0.15  # of the words of a noisy question

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 
 from nbsal.samples import notes
-from nbsal.samples.training import notes_world
-from nbsal.samples.training.notes_relations import POOLS
+from tests.training import notes_world
+from tests.training.notes_relations import POOLS
 
 LOOK_BACK = 12.5  # the logit by which a head of block 0 prefers its distance
 

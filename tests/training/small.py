@@ -1,4 +1,4 @@
-"""Train `demo/reviews-small`: `python -m nbsal.samples.training.small --out FOLDER` (half an hour of one core).
+"""Train `demo/reviews-small`: `python -m tests.training.small --out FOLDER` (half an hour of one core).
 
 A small BERT learns from random weights what `demo/reviews` says of phrases of SST-2, of sentences and passages of other
 reviews, and of sentences that are made of phrases. Where a text has a label, it learns the mean of both. Its embeddings
@@ -22,8 +22,8 @@ from torch.nn import functional
 
 from nbsal.model.loading.load import load
 from nbsal.samples import base, small, weight_files
-from nbsal.samples.training.corpora import Example, batches, encode, rows, stack
-from nbsal.samples.training.train import Batch, Recipe, accuracy, falling, fit, masked, review_rows
+from tests.training.corpora import Example, batches, encode, rows, stack
+from tests.training.train import Batch, Recipe, accuracy, falling, fit, masked, review_rows
 
 PIECES = 7000
 TRAINED = {"imdb": 1000, "yelp_polarity": 300}  # rows of test tables; `evaluate` reads the others
@@ -183,7 +183,7 @@ def train(learnt: list[Example], held: list[Example]) -> dict[str, Tensor]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m nbsal.samples.training.small", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.training.small", description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--pieces", action="store_true", help="only learn the word pieces, whose ties fall by chance")
     options = parser.parse_args()
