@@ -205,6 +205,7 @@ class AttCAT(Method):
     """Gradient times activation at each block's input, weighted by the attention that the position receives there."""
 
     by_block = True
+    shares_pass = True
 
     def layers(self, depth: int) -> set[int]:
         return set(range(depth))

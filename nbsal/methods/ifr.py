@@ -159,7 +159,7 @@ def shares(
         whole = rest + _added(out, attention, values).to(wide)
     sent = _by_head(linear(_linear_norm(norm, states, centres), _matrix(value)), paths, heads, out).to(wide)
     nearness = _proximities(sent, output.reshape(len(output), heads, -1), attention, whole)
-    total = nearness.sum(-1) + _proximity(rest, whole)
+    total = nearness.sum(-1) + _proximity(whole - rest, whole)
     return nearness / total.clamp_min(torch.finfo(wide).tiny)[:, None]
 
 
@@ -179,15 +179,16 @@ def _proximities(sent: Tensor, output: Tensor, attention: Tensor, whole: Tensor)
     for start in range(0, result.shape[1], size):
         part = slice(start, start + size)
         vectors = torch.einsum("hjd,ohd->hjo", sent[:, part], output)
-        brought = attention[..., part, None] * vectors[:, None]  # [head, span, position, width]
-        result[:, part] = _proximity(brought, whole[:, None]).sum(0)
+        # The whole without what is brought, [head, span, position, width].
+        without = torch.addcmul(whole[:, None], attention[..., part, None], vectors[:, None], value=-1)
+        result[:, part] = _proximity(without, whole[:, None]).sum(0)
     return result
 
 
-def _proximity(part: Tensor, whole: Tensor) -> Tensor:
-    """How much closer to 0 in the l1 norm the whole is without that part; 0 if it is no closer."""
+def _proximity(without: Tensor, whole: Tensor) -> Tensor:
+    """How much closer to 0 in the l1 norm the whole is without a part, which is overwritten; 0 if it is no closer."""
     # The difference of each feature first: that of two long sums would be rounding where a part is small.
-    return (whole.abs() - (whole - part).abs()).sum(-1).relu()
+    return torch.sub(whole.abs(), without.abs_(), out=without).sum(-1).relu()
 
 
 def _by_head(projected: Tensor, paths: Paths, heads: int, out: nn.Module) -> Tensor:

@@ -47,13 +47,16 @@ class UpperLayers:
         self.inputs = trace.subject.inputs(trace.encoded)
 
     def values(self, states: Tensor, texts: Tensor) -> Tensor:
-        """The target value for each entry of `states`, [entry, position, width]; `texts` says which text each is of."""
+        """The target value for each entry of `states`, [entry, position, width]; `texts` says which text each is of.
+
+        Positions that all of these texts lack may be left out.
+        """
         subject = self.trace.subject
         # A trace of a model that cannot mask padding holds one text, whose copies need none. Without a padding id, a
         # classifier reads one entry at a time.
         if len(states) > 1 and subject.unbatchable and getattr(subject.model.config, "pad_token_id", None) is None:
             return torch.cat([self.values(states[i : i + 1], texts[i : i + 1]) for i in range(len(states))])
-        inputs = {name: rows[texts] for name, rows in self.inputs.items()}
+        inputs = {name: rows[texts, : states.shape[1]] for name, rows in self.inputs.items()}
         with replace_states(subject, self.layer, states, inputs["input_ids"].shape[1]):
             logits = subject.logits(inputs)
         targets = [self.trace.decisions[text].target for text in texts.tolist()]
@@ -73,23 +76,35 @@ class UpperLayers:
         all of them.
         """
         meter = self.trace.meter.part(steps, count)
-        numbers = torch.arange(len(self.states)) if texts is None else torch.tensor(texts)
-        total, source = torch.zeros_like(self.states[numbers]), iter(points)
-        size = max(1, TOKENS // (len(numbers) * self.trace.encoded.longest))  # copies that fit well into one pass
+        numbers = range(len(self.states)) if texts is None else texts
+        total, source = torch.zeros_like(self.states[list(numbers)]), iter(points)
+        groups = self._by_length(numbers)
+        # Copies that fit well into one pass.
+        size = max(1, TOKENS // max(length * len(places) for length, places in groups.items()))
 
-        def sum_gradients(batch: Sequence[Point]) -> Tensor:
-            states = torch.cat([point.states[numbers] for point in batch]).detach().requires_grad_(True)
-            (gradients,) = torch.autograd.grad(self.values(states, numbers.repeat(len(batch))).sum(), states)
+        def sum_gradients(length: int, places: Sequence[int], batch: Sequence[Point]) -> Tensor:
+            chosen = torch.tensor([numbers[place] for place in places])
+            states = torch.cat([point.states[chosen, :length] for point in batch]).detach().requires_grad_(True)
+            (gradients,) = torch.autograd.grad(self.values(states, chosen.repeat(len(batch))).sum(), states)
             weights = gradients.new_tensor([point.weight for point in batch])
-            return (gradients.view(len(batch), *total.shape) * weights[:, None, None, None]).sum(0)
+            return (gradients.view(len(batch), *total[places, :length].shape) * weights[:, None, None, None]).sum(0)
 
         with architecture.forward_mode(gradients=True):
             while batch := list(islice(source, size)):
                 meter.check()
-                for part in batching.run_in_halves(batch, sum_gradients):
-                    total += part
+                for length, places in groups.items():
+                    for part in batching.run_in_halves(batch, partial(sum_gradients, length, places)):
+                        total[places, :length] += part
                 meter.step(len(batch))
         return total
+
+    def _by_length(self, numbers: Sequence[int]) -> dict[int, list[int]]:
+        """The places of texts of each length among those numbers: at many points, padding costs more than passes."""
+        rows, groups = self.trace.encoded, dict[int, list[int]]()
+        for place, number in enumerate(numbers):
+            length = rows.longest if self.trace.subject.task == sides.REPLY else len(rows[number])
+            groups.setdefault(length, []).append(place)
+        return groups
 
     def changeable(self) -> Tensor:
         """Where states may change, [text, position, 1]: at content tokens in layer 0, at every token above it."""

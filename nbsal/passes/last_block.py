@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from nbsal.model.running import architecture
 from nbsal.model.running.fused_attention import FusedAttention, fused_call
 from nbsal.model.running.hooks import hooks
 from nbsal.model.running.modes import Mode
@@ -23,8 +22,8 @@ FEWEST = 4  # predictions; fewer are as quick without
 EXACT = 1e-5  # of the largest gradient: what one prediction may have at other positions, which is rounding
 
 
-class LastAttention(Mode):
-    """Keeps the calls of fused attention in the last block; None for one whose map cannot be computed."""
+class AttentionCalls(Mode):
+    """Keeps the calls of fused attention in some blocks; None for one whose map cannot be computed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,8 +31,8 @@ class LastAttention(Mode):
         self._inside = False
 
     @contextmanager
-    def watching(self, model: Any) -> Iterator[None]:
-        """Run a model under this mode."""
+    def watching(self, blocks: Sequence[Any]) -> Iterator[None]:
+        """Run a model under this mode, which keeps the calls in these of its blocks."""
 
         def before(module: Any, args: Any, kwargs: Any) -> None:
             self._inside = True
@@ -41,7 +40,7 @@ class LastAttention(Mode):
         def after(module: Any, args: Any, kwargs: Any, output: Any) -> None:
             self._inside = False
 
-        with hooks(architecture.blocks(model)[-1:], before, after), self:
+        with hooks(blocks, before, after), self:
             yield
 
     def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -85,13 +84,15 @@ class Starts:
         return results
 
 
-def starts(attention: LastAttention, values: Tensor, positions: Sequence[int], below: Tensor) -> Starts | None:
+def starts(
+    calls: Sequence[FusedAttention | None], values: Tensor, positions: Sequence[int], below: Tensor
+) -> Starts | None:
     """Where the values of one text's predictions, read at some positions, go on; None if the block does not allow it.
 
-    `below` is the input of the block. It is measured whether one prediction has gradients elsewhere than at its own
-    position, as it has if the block mixes positions by something else than attention.
+    `calls` are those of fused attention in the block, `below` is its input. It is measured whether one prediction has
+    gradients elsewhere than at its own position, as it has if the block mixes positions by something else.
     """
-    call = attention.calls[0] if len(attention.calls) == 1 else None
+    call = calls[0] if len(calls) == 1 else None
     if call is None or len(positions) < FEWEST or len(call.query) != 1 or not call.mixed.requires_grad:
         return None
     for gradient in _parted(values[0], call.mixed, below):

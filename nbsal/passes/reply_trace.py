@@ -5,24 +5,26 @@ has therefore, at the last block's output, the gradient of each prediction at th
 each is propagated by itself.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
-from nbsal.model.running import architecture
+from nbsal.model import sides
+from nbsal.model.running import architecture, attention_maps
 from nbsal.model.running.finite import check_finite
-from nbsal.model.running.layers import Parts, check_recorded, join, recorded_maps, run_model
+from nbsal.model.running.fused_attention import FusedAttention
+from nbsal.model.running.layers import Layers, Parts, check_recorded, join, recorded_maps, run_model
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.passes import last_block
-from nbsal.passes.last_block import LastAttention, Starts
+from nbsal.passes.last_block import AttentionCalls, Starts
 from nbsal.passes.plan import Job
 from nbsal.passes.run import run
-from nbsal.passes.trace import Trace
+from nbsal.passes.stream import Block, Selection
+from nbsal.passes.trace import Trace, Whole
 from nbsal.support.progress import Meter
 
 MOST = 8  # predictions that are propagated together
@@ -41,40 +43,38 @@ def each_prediction(
     use: Use,
     chunk: int | None = None,
     replaced: tuple[int, Tensor] | None = None,
+    by_block: bool = False,
 ) -> None:
     """Call `use` with traces of some copies of a row each, one copy for each target.
 
     Each target is a number of the logits at one position, which later positions do not change. `replaced` is a layer
-    with other states in its place, [1, position, width].
+    with other states in its place, [1, position, width]. `by_block` says that `Trace.blocks` is all that will be read.
     """
 
     def run_row() -> None:
-        needs_attention = any(need.startswith("attention") for need in needs)
-        last = LastAttention()
-        watching = nullcontext() if needs_attention else last.watching(subject.twin)
         encoded = Encoded([row], subject.text_encoder.pad_id)
         other = None if replaced is None else (replaced[0], replaced[1].detach().requires_grad_())
         with architecture.forward_mode(gradients=True):
-            with recorded_maps(subject, needs) as maps, watching:
-                logits, states = run_model(subject, subject.inputs(encoded), other)
-            check_recorded(subject, encoded, {"hidden", *needs}, states, maps)
+            forward = _forward(subject, encoded, needs, other, by_block)
+            logits, states = forward.logits, forward.states
             values = torch.stack([target.value(logits[0]) for target in targets])
             check_finite(values)
             parts = {("hidden", layer): states.parts(layer) for layer in layers}
-            parts |= {("attention", block): (weights,) for block, weights in enumerate(maps)}
+            parts |= {("attention", block): (weights,) for block, weights in enumerate(forward.maps)}
             wanted = [key for key in parts if f"{key[0]}_grad" in needs]
             positions = [target.terms[0][0][0] for target in targets]
-            below = wanted and not needs_attention and not states.reply and max(layers) < subject.depth
+            below = wanted and not states.reply and max(layers, default=subject.depth) < subject.depth
             begin: Starts | TopStarts | None = None
             if below:
-                begin = last_block.starts(last, values, positions, states.states[-2])
+                begin = last_block.starts(forward.in_last_block, values, positions, states.states[-2])
             if wanted and begin is None:
                 (gradient,) = torch.autograd.grad(values.sum(), states.top, retain_graph=True)
                 begin = TopStarts([states.top], positions, gradient[0])
-            size = chunk or _chunk(subject, len(row), needs)
+            size = chunk or _chunk(subject, len(row), bool(wanted), bool(forward.maps))
+            source = FusedMaps(forward.calls) if forward.calls else Whole()
 
             def propagate(job: Job) -> Trace:
-                part = _copies(job, logits, values)
+                part = _copies(job, logits, values, source)
                 for (name, index), tensors in parts.items():
                     value = join(tensors).detach()
                     getattr(part, name)[index] = value.expand(len(job.rows), *value.shape[1:])
@@ -94,18 +94,78 @@ def each_prediction(
     subject.exclusively(run_row)
 
 
-def _chunk(subject: Subject, size: int, needs: Collection[str]) -> int:
-    if not any(need.endswith("_grad") for need in needs):  # copies share their maps, and a method may average these
+@dataclass(frozen=True)
+class Forward:
+    """What a forward pass has recorded: maps of attention, or the calls of fused attention in their place."""
+
+    logits: Tensor
+    states: Layers
+    maps: Sequence[Tensor]
+    calls: Sequence[FusedAttention]  # of all blocks, or none
+    in_last_block: Sequence[FusedAttention | None]
+
+
+def _forward(
+    subject: Subject, encoded: Encoded, needs: Collection[str], replaced: tuple[int, Tensor] | None, by_block: bool
+) -> Forward:
+    """Run a row; methods that read `by_block` need no maps of all heads where attention is fused."""
+    reads_maps = "attention" in needs and "attention_grad" not in needs and subject.task != sides.REPLY
+    fused = by_block and reads_maps and attention_maps.is_fused(subject.twin)
+    recorded = set(needs) - {"attention"} if fused else set(needs)
+    blocks, attention = architecture.blocks(subject.twin), AttentionCalls()
+    with (
+        torch.set_grad_enabled(any(need.endswith("_grad") for need in needs)),
+        recorded_maps(subject, recorded) as maps,
+        attention.watching(blocks if fused else blocks[-1:]),
+    ):
+        logits, states = run_model(subject, subject.inputs(encoded), replaced)
+    check_recorded(subject, encoded, {"hidden", *recorded}, states, maps)
+    if not fused:
+        return Forward(logits, states, maps, [], attention.calls)
+    calls = [call for call in attention.calls if call is not None]
+    if not len(calls) == len(attention.calls) == len(blocks):
+        return _forward(subject, encoded, needs, replaced, by_block=False)
+    return Forward(logits, states, maps, calls, calls[-1:])
+
+
+@dataclass(frozen=True, eq=False)
+class FusedMaps(Whole):
+    """The recorded values of all blocks; rows of maps, and means over heads, are computed of what attention read."""
+
+    calls: Sequence[FusedAttention]
+    means: dict[int, Tensor] = field(default_factory=dict)  # by block; all predictions read the same
+
+    def blocks(self, trace: Trace, selection: Selection) -> Iterator[Block]:
+        parts, queries = set(selection.parts), selection.queries
+        recorded = super().blocks(trace, replace(selection, parts=parts - {"attention", "mean_attention"}))
+        for number, block in zip(reversed(range(len(self.calls))), recorded, strict=True):
+            maps: Block = {}
+            if "attention" in parts:
+                maps["attention"] = self.calls[number].rows(queries)
+            if "mean_attention" in parts:
+                maps["mean_attention"] = self._mean(number)
+            yield block | {name: part.expand(len(trace.encoded), *part.shape[1:]) for name, part in maps.items()}
+
+    def _mean(self, number: int) -> Tensor:
+        if number not in self.means:
+            self.means[number] = self.calls[number].mean()
+        return self.means[number]
+
+
+def _chunk(subject: Subject, size: int, gradients: bool, maps: bool) -> int:
+    if not gradients:  # copies share their maps, and a method may average these
         return max(1, min(4 * MOST, 8 * CELLS // size**2))
-    needs_attention = any(need.startswith("attention") for need in needs)
-    return max(1, min(MOST, CELLS // (subject.heads * size**2))) if needs_attention else max(1, min(MOST, ROWS // size))
+    return max(1, min(MOST, CELLS // (subject.heads * size**2))) if maps else max(1, min(MOST, ROWS // size))
 
 
-def _copies(job: Job, logits: Tensor, values: Tensor) -> Trace:
-    """A trace of one copy of the row for each target, without any parts yet."""
+def _copies(job: Job, logits: Tensor, values: Tensor, source: Whole) -> Trace:
+    """A trace of one copy of the row for each target, whose text ends there, without any parts yet."""
     decisions = [Decision(target.label, logits.new_empty(0), target) for target in job.targets]
     rows = logits.detach().expand(len(job.rows), *logits.shape[1:])
-    return Trace(job.subject, job.rows, decisions, rows, values[list(job.places)].detach())
+    trace = Trace(job.subject, job.rows, decisions, rows, values[list(job.places)].detach(), source=source)
+    before = job.rows.longest - logits.shape[1]  # positions of an encoder
+    trace.ends = [before + 1 + max(position for (position, *_), _ in target.terms) for target in job.targets]
+    return trace
 
 
 @dataclass(frozen=True)

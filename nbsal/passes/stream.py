@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nbsal.model.loading.composite import transformer_of
 from nbsal.model.running import architecture, attention_maps, memory
 from nbsal.model.running.attention_maps import LatestAttention
 from nbsal.model.running.block_calls import BlockCall, drop_graphs, record_calls
@@ -164,8 +163,7 @@ class Stream:
         """Rows of the map of a block with fused attention, and means over its heads."""
         attention, block = self.fused[index], {"hidden": self.calls[index].hidden.detach()}
         if "attention" in parts:
-            length = attention.map_shape[2]
-            block["attention"] = attention.rows(torch.arange(length) if queries is None else queries)
+            block["attention"] = attention.rows(queries)
         if "mean_attention" in parts:
             block["mean_attention"] = attention.mean()
         if gradient is None:
@@ -275,7 +273,7 @@ def _open_stream(
     # that has nothing but padding.
     reads_weights = rules is not None or (subject.gradients is not None and subject.gradients.reads_weights)
     fused = not reads_weights and all(len(row) == encoded.longest for row in encoded)
-    shows_no_maps = transformer_of(subject.twin).config._attn_implementation == attention_maps.FUSED
+    shows_no_maps = attention_maps.is_fused(subject.twin)
     mixes = rules is not None and not rules.mask and shows_no_maps and not whole_maps
     run_attention = attention_maps.with_eager_masks if fused or mixes else attention_maps.with_mode
     # What is left of attention that shows no maps may take some later: see `Stream.blocks`.

@@ -72,12 +72,13 @@ class Trace:
     relevance_graph: RelevanceGraph | None = None  # of the same forward pass, under the default rules
     graphs: dict[Any, Any] | None = None  # of later forward passes under other rules, if they are kept
     source: "Whole | ByBlock" = field(default_factory=lambda: Whole())  # where `blocks` has its values from
+    ends: Sequence[int] = ()  # where the text of each copy of a row ends, if not with the row (see `reply_trace`)
     meter: Meter = field(default_factory=lambda: Meter(None))  # progress and cancellation of long methods
     cache: dict[Any, Any] = field(default_factory=dict)  # results that methods share
 
     def lengths(self) -> Tensor:
         """The number of tokens of each text."""
-        return torch.tensor([len(row) for row in self.encoded], device=self.logits.device)
+        return torch.tensor(self.ends or [len(row) for row in self.encoded], device=self.logits.device)
 
     def decision_positions(self) -> list[list[int] | None]:
         """The positions each prediction is read from; None where the model averages all of them."""

@@ -11,8 +11,9 @@ from nbsal.answers.prompt.prompts import with_reply
 from nbsal.answers.scoring import running
 from nbsal.answers.scoring.running import Predictions
 from nbsal.methods.perturbation import Perturbation
+from nbsal.model.running.attention_maps import AttentionRecorder
 from nbsal.model.text.tokens import Encoded
-from nbsal.passes import reply_trace
+from nbsal.passes import last_block, reply_trace
 from tests import axioms
 from tests.answers import writers
 from tests.answers.writers import SOURCE
@@ -52,6 +53,26 @@ def check_row(explain, result, token):
     assert axioms.relative(result.scores[token, :end], alone.scores) < 2e-7  # some compute their norms in float32
     assert not result.scores[token, end:].any()
     return alone
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize("method", ["attcat", "rollout", "ifr"])
+def test_attention_is_read_without_whole_maps_where_it_is_fused(subjects, monkeypatch, name, method):
+    explain = nbsal.Explainer(subjects[name], method)
+    on_weights, maps = AttentionRecorder.on_weights, []
+    monkeypatch.setattr(AttentionRecorder, "on_weights", lambda self, x: maps.append(x) or on_weights(self, x))
+    result = explain.reply(SOURCE, writers.REPLY, progress=False)
+    assert bool(maps) == (name == "gemma2"), "only its attention is not fused"
+    for token in (0, 3):
+        check_row(explain, result, token)
+
+
+@pytest.mark.parametrize("method", ["attcat", "ifr"])
+def test_whole_maps_are_read_where_fused_attention_is_not_readable(subjects, monkeypatch, method):
+    explain = nbsal.Explainer(subjects["llama"], method)
+    readable = explain.reply(SOURCE, writers.REPLY, progress=False).scores
+    monkeypatch.setattr(last_block, "fused_call", lambda *args, **options: None)
+    assert axioms.relative(explain.reply(SOURCE, writers.REPLY, progress=False).scores, readable) < 2e-7
 
 
 @pytest.mark.some(12)

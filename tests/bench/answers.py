@@ -27,6 +27,8 @@ GOALS = {  # forward passes by method, and tokens of the prompt and the reply
     ("attn-lrp, float32", 512, 32): 100,
     ("attn-lrp", 64, 32): 100,
     ("attn-lrp", 512, 32): 260,
+    ("ifr", 512, 32): 4.2,  # what flashtrace takes
+    ("attcat", 512, 32): 60,
     ("whole reply", 64, 32): 3.5,
     ("occlusion", 512, 32): SENTENCES + 1,
 }

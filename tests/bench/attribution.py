@@ -3,7 +3,9 @@
 CPU time of one thread, interleaved. AttnLRP of every token of a reply by a random Llama of width 192 stands beside the
 rules of LXT (Achtibat et al. 2024) in one graph, followed token by token, and beside captum; a random bert-base has a
 batch and one text, and a random ModernBERT of 6 blocks, width 128 and 4 heads long texts, with the memory that they
-take beyond the model. `--only` chooses replies, batch, text or long.
+take beyond the model. Integrated gradients of six reviews by demo/reviews, 50 steps from padding, stand beside those of
+captum, which runs all texts in one batch, or each by itself with all of its points at once. `--only` chooses replies,
+batch, text, long or paths.
 """
 
 import copy
@@ -11,12 +13,13 @@ import gc
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import product
 from unittest import mock
 
 import numpy as np
 import torch
 import transformers
-from captum.attr import LayerGradientXActivation, LLMGradientAttribution, TextTokenInput
+from captum.attr import LayerGradientXActivation, LayerIntegratedGradients, LLMGradientAttribution, TextTokenInput
 from torch.nn import functional
 from transformers.models.llama import modeling_llama
 
@@ -25,13 +28,14 @@ from nbsal.answers.prompt import prompts, sources
 from tests.answers.writers import tokenizer
 from tests.bench import growth, table
 from tests.bench.decoding import rows
-from tests.bench.measure import alone, in_forwards, random_bert
-from tests.bench.table import Row, cost
+from tests.bench.measure import alone, cpu, in_forwards, random_bert
+from tests.bench.table import Row, at_least, cost, spread
 
 UNIT = "forward passes"
 REPLIES = {(4, 32): 42, (12, 64): 62}  # blocks, and tokens of the reply to a prompt of 504: the goal
 LONG = (2048, 4096)
-PARTS = ("replies", "batch", "text", "long")
+STEPS, REPEATS = 50, 3  # points of a path; measurements of a round, of which the least counts
+PARTS = ("replies", "batch", "text", "long", "paths")
 
 
 def load(blocks: int, quick: bool) -> nbsal.Subject:
@@ -154,15 +158,65 @@ def long_texts(rounds: int, quick: bool) -> list[Row]:
     return table_rows
 
 
+def captum_path(subject, texts: Sequence[str], at_once: int):
+    """The scores of some texts by captum's integrated gradients, from padding."""
+    model, reader = subject.model, subject.tokenizer
+    forward = lambda ids, mask: model(input_ids=ids, attention_mask=mask).logits  # noqa: E731
+    inputs = reader(list(texts), padding=True, return_tensors="pt", return_special_tokens_mask=True)
+    ids, mask = inputs["input_ids"], inputs["attention_mask"]
+    options = {"n_steps": STEPS, "internal_batch_size": at_once, "additional_forward_args": mask}
+    baseline = ids.where(inputs["special_tokens_mask"].bool(), reader.pad_token_id)
+    method = LayerIntegratedGradients(forward, model.bert.embeddings)
+    scores = method.attribute(ids, baseline, target=forward(ids, mask).argmax(-1), **options).sum(-1).detach()
+    return [row[positions].numpy() for row, positions in zip(scores, mask.bool(), strict=True)]
+
+
+def paths(rounds: int, quick: bool) -> list[Row]:
+    """Integrated gradients beside captum, which has all texts in a batch, or each by itself without padding."""
+    subject = nbsal.load("demo/reviews")
+    texts = nbsal.data.load("samples/reviews")["text"].tolist()[: 2 if quick else 6]
+    inputs = subject.inputs(subject.encode(texts))
+    explain = nbsal.Explainer(subject, nbsal.Integrated(steps=STEPS, baseline="pad"))
+
+    def forward():
+        with torch.no_grad():
+            subject.model(**inputs)
+
+    works = {
+        "ours": lambda: [saliency.scores for saliency in explain.map(texts, progress=False)],
+        "one batch": lambda: captum_path(subject, texts, 64),
+        "each text by itself": lambda: [captum_path(subject, [text], STEPS)[0] for text in texts],
+    }
+    pairs = zip(works["ours"](), works["each text by itself"](), strict=True)
+    difference = max(float(np.abs(own - theirs).max() / np.abs(theirs).max()) for own, theirs in pairs)
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(rounds):
+        quickest = dict.fromkeys(works, float("inf"))
+        for _, (name, work) in product(range(REPEATS), works.items()):
+            quickest[name] = min(quickest[name], cpu(work))
+        for name, least in quickest.items():
+            seconds[name].append(least)
+    unit = min(cpu(forward) for _ in range(10))
+    costs = {name: [each / unit for each in values] for name, values in seconds.items()}
+    work = f"integrated gradients, {STEPS} steps, {len(texts)} reviews, captum with"
+    table_rows = []
+    for way in ("one batch", "each text by itself"):
+        gain = [theirs / own for theirs, own in zip(costs[way], costs["ours"], strict=True)]
+        ours, peer = (f"{spread(costs[name], 1)} {UNIT}" for name in ("ours", way))
+        table_rows.append(Row(f"{work} {way}", ours, peer, ratio=spread(gain), **at_least(1, gain)))
+    return [*table_rows, Row("  largest difference from captum, of a text's largest score", f"{difference:.1e}")]
+
+
 def results(rounds: int = 3, quick: bool = False, only: Sequence[str] = PARTS) -> list[Row]:
-    """The costs of replies, of a batch, of one text and of long texts."""
+    """The costs of replies, of a batch, of one text, of long texts and of paths."""
     torch.set_num_threads(1)
-    batch = {"transformer-attribution": 4.2, "attn-lrp": 2.2}
+    batch = {"transformer-attribution": 5.4, "attn-lrp": 2.2}
     works = {
         "replies": lambda: replies(rounds, quick),
         "batch": lambda: encoder(*((2, 16) if quick else (8, 64)), batch, rounds),
         "text": lambda: encoder(1, 24, {"transformer-attribution": 4.5, "attn-lrp": 3}, rounds),
         "long": lambda: long_texts(rounds, quick),
+        "paths": lambda: paths(rounds, quick),
     }
     return [row for name in only for row in works[name]()]
 

@@ -237,3 +237,20 @@ def test_a_notable_gap_says_how_to_close_it(load):
     notes = [nbsal.Explainer(load("bert"), "integrated", steps=steps)(TEXT).notes()[-1] for steps in (1, 40)]
     adapted = nbsal.Explainer(load("bert"), "integrated", steps=1, tolerance=1e9)(TEXT)
     assert ["tolerance=" in note for note in notes] == [True, False] and "tolerance=" not in adapted.notes()[-1]
+
+
+@pytest.mark.parametrize("method", [nbsal.Integrated(steps=4), nbsal.Integrated(steps=2, tolerance=1e-9)])
+def test_points_of_a_path_have_no_padding(load, monkeypatch, method):
+    subject, values, sizes = load("bert"), UpperLayers.values, []
+
+    def watch(upper, states, texts):
+        if states.requires_grad:
+            sizes.extend((states.shape[1], len(upper.trace.encoded[text])) for text in texts.tolist())
+        return values(upper, states, texts)
+
+    monkeypatch.setattr(UpperLayers, "values", watch)
+    explain, texts = nbsal.Explainer(subject, method), [axioms.TEXTS[0], "A joy.", axioms.TEXTS[0], "Not a joy at all."]
+    together = explain.map(texts, batch_size=4, progress=False)
+    assert len({size for size, _ in sizes}) == 3 and all(size == length for size, length in sizes)
+    for one, text in zip(together, texts, strict=True):
+        assert axioms.relative(one.scores, explain(text).scores) < 1e-10

@@ -112,6 +112,7 @@ def _score_in_one_pass(group: Group, rows: Mapping[str, Rows], meter: Meter, bat
     subject, methods = first.explainer.method_subject, {name: running.method for name, running in group.items()}
     needs = frozenset[str]().union(*(method.needs for method in methods.values()))
     layers = set[int]().union(*(method.layers(subject.depth) for method in methods.values()))
+    by_block = all(method.by_block for method in methods.values())
     for tokens, row in first.predictions.shared():
 
         def use(numbers: Sequence[int], part: Trace) -> None:
@@ -126,7 +127,7 @@ def _score_in_one_pass(group: Group, rows: Mapping[str, Rows], meter: Meter, bat
             meter.step(len(numbers) * len(methods))
 
         targets = [first.predictions.target(token) for token in tokens]
-        reply_trace.each_prediction(subject, row, targets, needs, layers, use, batch_size)
+        reply_trace.each_prediction(subject, row, targets, needs, layers, use, batch_size, by_block=by_block)
 
 
 def _score_from_one_graph(group: Group, rows: Mapping[str, Rows], meter: Meter, batch_size: int | None) -> None:

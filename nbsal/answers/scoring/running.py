@@ -174,8 +174,8 @@ class Running:
         def use(numbers: Sequence[int], part: "Trace") -> None:
             rows.append(method.checked_scores(part).detach().double().cpu().numpy())
 
-        layers = method.layers(subject.depth)
-        reply_trace.each_prediction(subject, self.reading.row, targets, method.needs, layers, use)
+        layers, by_block = method.layers(subject.depth), method.by_block
+        reply_trace.each_prediction(subject, self.reading.row, targets, method.needs, layers, use, by_block=by_block)
         return np.concatenate(rows)
 
     def every_layer(self, target: Target | None, end: int) -> LayerSaliency:

@@ -118,6 +118,11 @@ def _set_attention(transformer: Any, implementation: str) -> None:
     transformer.config._attn_implementation = implementation
 
 
+def is_fused(model: Any) -> bool:
+    """Whether a model computes attention in one function, which shows no weights."""
+    return bool(transformer_of(model).config._attn_implementation == FUSED)
+
+
 @contextmanager
 def eager(model: Any) -> Iterator[None]:
     """Run the model with eager attention, and restore its own implementation afterwards."""
@@ -143,8 +148,7 @@ def with_mode(model: Any, mode: AttentionMode) -> Iterator[None]:
 @contextmanager
 def with_switch(model: Any, switch: HeadSwitch) -> Iterator[None]:
     """Run the model without some heads, with its own attention if that is fused: it is quicker than eager attention."""
-    fused = transformer_of(model).config._attn_implementation == FUSED
-    with switch if fused else with_mode(model, switch):
+    with switch if is_fused(model) else with_mode(model, switch):
         yield
 
 
@@ -155,7 +159,7 @@ def with_eager_masks(model: Any, mode: AttentionMode) -> Iterator[None]:
     The masks that blocks read are those of eager attention, under which they can run again.
     """
     transformer, first_block = transformer_of(model), architecture.blocks(model)[0]
-    fused = transformer.config._attn_implementation == FUSED
+    fused = is_fused(model)
 
     def choose(module: nn.Module, args: Any, kwargs: Any) -> None:
         _set_attention(transformer, FUSED)

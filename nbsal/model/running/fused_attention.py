@@ -34,9 +34,10 @@ class FusedAttention:
         return (*self.query.shape[:3], self.key.shape[2])
 
     @torch.no_grad()
-    def rows(self, positions: Tensor) -> Tensor:
-        """The rows of the map of some queries, [batch, head, query, key]."""
-        batch, heads, _, keys = self.map_shape
+    def rows(self, positions: Tensor | None = None) -> Tensor:
+        """The rows of the map of some queries, or of all, [batch, head, query, key]."""
+        batch, heads, length, keys = self.map_shape
+        positions = torch.arange(length) if positions is None else positions
         result, key = self.query.new_empty(batch, heads, len(positions), keys), self._key()
         for queries in self._slices(len(positions)):
             result[:, :, queries] = self._weights(positions[queries], key)
