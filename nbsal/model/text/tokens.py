@@ -9,7 +9,6 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from nbsal.model.loading.plain_values import from_plain
 from nbsal.support.errors import InputError
 from nbsal.support.validation import Text, checked
 
@@ -45,13 +44,6 @@ class Row:
     types: tuple[int, ...]
     mask: tuple[int, ...]
     dropped: int = 0  # content tokens that were truncated
-
-    @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> "Row":
-        """Restore a row from its fields in JSON; ValueError or TypeError if they are invalid."""
-        row: Row = from_plain(cls, content)
-        row.check_fields()
-        return row
 
     def check_fields(self) -> None:
         """Raise ValueError or TypeError if the fields do not fit each other."""
