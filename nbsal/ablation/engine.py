@@ -6,7 +6,8 @@ hidden token only once for each text (see nbsal.ablation.reuse), if that saves m
 everything gives is tested once for a model and a length.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeVar
@@ -45,7 +46,9 @@ class Ablation:
         self.batch_size = batch_size
         self.forwards = 0  # subsets that the model was run on
         self._results: dict[Any, _Results] = {}  # by the source of a text
-        self._version: Any = None  # of the model that gave them
+        self._texts: dict[Any, Any] = {}  # what was computed of whole texts, by their tokens
+        self._keeps_texts = False
+        self._version: Any = None  # of the model that gave all this
 
     def values(self, texts: Sequence[Text], tables: Sequence[Any], meter: Meter | None = None) -> list[Tensor]:
         """What is read of every text for each of its subsets: one [subset, ...] tensor for each text, on the CPU.
@@ -68,6 +71,26 @@ class Ablation:
         """Whether hidden tokens are left out of a text that was run."""
         return text.may_leave_out and known_of(self.subject).leaving_out.holds(len(text.row))
 
+    @contextmanager
+    def reading_once(self) -> Iterator[None]:
+        """Until the block ends, keep what was computed of whole texts: the keys and values of all their tokens."""
+        self._keeps_texts = True
+        try:
+            yield
+        finally:
+            self._keeps_texts, self._texts = False, {}
+
+    def outputs(self, text: AblatedText) -> Tensor:
+        """The outputs of a whole text, after which what is hidden from it goes on, if that is known to be exact."""
+
+        def run() -> Tensor:
+            self._follow_model()
+            known = self._keeps_texts and self._known.reuse.holds(len(text.row))
+            outputs = self._read(text)[1] if known else None
+            return (self._outputs([_whole(text)]) if outputs is None else outputs)[0]
+
+        return self._exclusively(run)
+
     def keep_only(self, ids: Sequence[int]) -> None:
         """Drop the cached results of other texts than one of these tokens."""
         self._results = {source: each for source, each in self._results.items() if each.text.row.ids == ids}
@@ -89,8 +112,7 @@ class Ablation:
         self, texts: Sequence[Text], tables: Sequence[Flags], keys: Sequence[Sequence[bytes]], meter: Meter
     ) -> "list[_Results]":
         """The results of texts, after running what is missing."""
-        if (version := self.subject.model_version) != self._version:
-            self._results, self._version = {}, version
+        self._follow_model()
         found = [self._results.setdefault(text.source, _Results(text)) for text in texts]
         missing = {
             (id(results), key): _Job(text, results, key, subset)
@@ -107,6 +129,11 @@ class Ablation:
             self._ask(jobs, meter)
         self._run_all(run, meter)
         return found
+
+    def _follow_model(self) -> None:
+        """Drop what a model has given that has changed since."""
+        if (version := self.subject.model_version) != self._version:
+            self._results, self._texts, self._version = {}, {}, version
 
     def _ask(self, jobs: "Sequence[_Job]", meter: Meter) -> None:
         """Ask a server about subsets of one text."""
@@ -133,8 +160,8 @@ class Ablation:
         jobs = [job for job in chain(*groups) if not job.results.holds(job.key)]
 
         def is_full(batch: list[_Job], job: _Job) -> bool:
-            # A longer text starts a new batch once the current one is large enough: all others would be padded to it.
-            pads = job.size > batch[0].size and (not job.text.pads or len(batch) * job.size > TOKENS // 4)
+            padding = sum(job.size - other.size for other in batch)
+            pads = padding > (reuse.MAX_WASTED if job.text.pads else 0)
             return pads or (len(batch) + 1) * job.size > TOKENS or len(batch) >= self._largest
 
         for batch in batching.fill_batches(sorted(jobs, key=lambda job: job.size), is_full):
@@ -206,10 +233,9 @@ class Ablation:
             job.start = job.input.shared_size(whole)
         if not (shared := reuse.worth_sharing(jobs)) or not reuse.can_reuse(self.subject):
             return
-        read = self._read(whole)
-        if read is None:
+        cache, outputs = self._read(text)
+        if outputs is None:
             return
-        cache, outputs = read
         if not known.is_tested(size):
             exact = cache is not None and all(self._continues(job, cache, meter) for job in reuse.probes(shared))
             known.add(size, exact)
@@ -222,21 +248,27 @@ class Ablation:
         for batch in reuse.batches(waiting, TOKENS, self._largest):
             self._run(batch, meter, cache, batch[0].start)
 
-    def _read(self, whole: Input) -> Any:
+    def _read(self, text: AblatedText) -> Any:
         """A cache that holds the keys and values of a text, and the outputs of reading it.
 
         The cache is None where the model fills none; there is neither without room for it.
         """
         from nbsal.ablation.text_cache import TextCache
 
+        if text.row.ids in self._texts:
+            return self._texts[text.row.ids]
+        whole = _whole(text)
         encoded = Encoded([whole.row], self.subject.text_encoder.pad_id)
         try:  # a layer's keys are about as wide as its hidden states, or narrower
             memory.check_fits(self.subject, encoded, maps=0, states=2 * self.subject.depth)
         except OutOfMemory:
-            return None
+            return None, None
         cache = TextCache(self.subject.depth, str(reuse.cache_argument(self.subject.model)))
         outputs = reuse.attempt(lambda: self._outputs([whole], cache))
-        return cache if outputs is not None and cache.holds(len(whole)) else None, outputs
+        read = cache if outputs is not None and cache.holds(len(whole)) else None, outputs
+        if self._keeps_texts:
+            self._texts[text.row.ids] = read
+        return read
 
     def _continues(self, job: "_Job", cache: Any, meter: Meter) -> bool:
         """Whether a subset that is read after what it shares with its text gives what it gives as a whole."""

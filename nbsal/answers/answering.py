@@ -153,7 +153,8 @@ def explain_reply(
     ablation = Ablation(subject, settings.batch_size)
     experiment = hide_units(ablation, reading, reading.units(level), number=settings.number)
     steps = len(reading.reply_ids) * len(explainers)
-    with Meter(steps + settings.check * passes(experiment), settings.progress, settings.cancel) as meter:
+    passes_of_check = settings.check * passes(experiment)
+    with Meter(steps + passes_of_check, settings.progress, settings.cancel) as meter, ablation.reading_once():
         answers = explain_reading(explainers, reading, origin, settings, meter, ablation)
         if not settings.check or settings.number == AGREEMENT:
             return answers
@@ -182,7 +183,7 @@ def write_reply(subject: Subject, asked: Any, reply: None, **arguments: Any) -> 
     """A new reply to what is asked, and how likely its tokens are, without an explanation; as in `nbsal.answer`."""
     settings = ReplySettings.parse(subject.tokenizer, arguments)
     reading, origin = read(subject, asked, reply, settings)
-    return reading, token_statistics(subject, reading, origin["drawn"], settings.number)
+    return reading, token_statistics(Ablation(subject), reading, origin["drawn"], settings.number)
 
 
 def read(
@@ -256,10 +257,11 @@ def explain_reading(
     as the scores of all other tokens; of an explainer with a blank name, its answer alone.
     """
     subject, origin = next(iter(explainers.values())).subject, dict(origin)
-    runnings = _runnings(explainers, reading, settings, ablation or Ablation(subject, settings.batch_size))
+    ablation = ablation or Ablation(subject, settings.batch_size)
+    runnings = _runnings(explainers, reading, settings, ablation)
     drawn = origin.pop("drawn", None)
     try:
-        statistics = token_statistics(subject, reading, drawn, settings.number)
+        statistics = token_statistics(ablation, reading, drawn, settings.number)
     except STOPS as error:
         error.partial = reading.reply
         raise

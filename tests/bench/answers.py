@@ -1,7 +1,8 @@
 """The cost of explaining replies, in forward passes of the same model: `python -m tests.bench.answers`.
 
-A random Llama of 4 blocks and width 192 with prompts of 64 and 512 tokens and replies of 32 and 256, one thread, CPU
-time. A forward pass is the model's own over prompt and reply, with logits at the reply only.
+A random Llama of 4 blocks and width 192 with prompts of 64 and 512 tokens and replies of 32 and 256, and with ten
+documents, of which the sentence is checked; one thread, CPU time. A forward pass is the model's own over prompt and
+reply, with logits at the reply only.
 """
 
 import copy
@@ -31,6 +32,14 @@ GOALS = {  # forward passes by method, and tokens of the prompt and the reply
     ("attcat", 512, 32): 60,
     ("whole reply", 64, 32): 3.5,
     ("occlusion", 512, 32): SENTENCES + 1,
+}
+DOCUMENTS = 10
+CHECKED = {  # forward passes by method and unit, with the check
+    ("occlusion", "document"): 10,
+    ("contextcite", "document"): 40,  # what context-cite takes for 64 ablations, without a check
+    ("occlusion", "sentence"): 34,
+    ("gradxact", None): 45,
+    ("attn-lrp", None): 45,
 }
 
 
@@ -73,7 +82,31 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
         work()  # the first call of a method takes longer
         costs = in_forwards({name: work}, forward, rounds)[name]
         rows.append(cost(f"{name}, {ids.shape[1] - count} + {count} tokens", costs, "forward passes", goal))
-    return rows + _reading(subject, rounds)
+    return rows + _checked(subject, rounds) + _reading(subject, rounds)
+
+
+def _checked(subject, rounds: int) -> list[Row]:
+    """The cost of a reply from documents with the check of its sentence."""
+    documents = [f"{'a ' * 18}{'the ' * number}. {'the ' * 18}." for number in range(DOCUMENTS)]
+    reply = torch.randint(10, 300, (32,), generator=torch.Generator().manual_seed(0)).tolist()
+    settings = {"documents": documents, "progress": False}
+    row = nbsal.answer(subject, "Who?", reply, method="random", check=False, **settings).reading.row
+    ids, rows = torch.tensor([row.ids]), []
+
+    def forward():
+        with torch.no_grad():
+            subject.model(ids, use_cache=False, logits_to_keep=len(reply) + 1)
+
+    for (method, unit), goal in CHECKED.items():
+
+        def work(method=method, unit=unit):
+            nbsal.answer(subject, "Who?", reply, method=method, unit=unit, **settings)
+
+        work()  # the first call tests the model
+        name = f"{method}{f' by {unit}' if unit else ''}, checked, {DOCUMENTS} documents"
+        costs = in_forwards({name: work}, forward, rounds)[name]
+        rows.append(cost(f"{name}, {len(row) - len(reply)} + {len(reply)} tokens", costs, "forward passes", goal))
+    return rows
 
 
 def _reading(subject, rounds: int) -> list[Row]:

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from nbsal.ablation.engine import Ablation
+from nbsal.ablation.reply import ReplyText
 from nbsal.answers.prompt.reading import Reading, TokenStatistics
 from nbsal.answers.scoring import served
 from nbsal.answers.scoring.served import RIVALS
 from nbsal.model import sides
 from nbsal.model.lm_head import LMHead
-from nbsal.model.running import batching
-from nbsal.model.running.layers import logits_at, reply_layers
+from nbsal.model.running.layers import reply_layers
 from nbsal.model.subject import Subject
 from nbsal.model.target import AGREEMENT
 from nbsal.model.text.tokenize import token_name
@@ -25,21 +25,15 @@ from nbsal.support.validation import positive_number, whole_number
 VOCABULARY = 8192  # tokens whose logits are in memory at once
 
 
-def token_statistics(subject: Subject, reading: Reading, drawn: Any, number: str | None = None) -> TokenStatistics:
+def token_statistics(ablation: Ablation, reading: Reading, drawn: Any, number: str | None = None) -> TokenStatistics:
     """What the model says of each token, from one forward pass, or what its server says, if it is behind one."""
+    subject = ablation.subject
     if (server := served.server_of(subject)) is not None:
         if number == AGREEMENT:
             return served.unknown_statistics(reading)
         return served.token_statistics(server, reading, drawn)
-    encoded = Encoded([reading.row], subject.text_encoder.pad_id)
-
-    def run() -> Tensor:
-        with batching.memory_errors(), torch.inference_mode():
-            places = reading.position(0) + np.arange(len(reading.reply_ids))
-            logits = logits_at(subject, subject.inputs(encoded), places[None])[0]
-            return logits.to(torch.float64 if logits.dtype == torch.float64 else torch.float32).log_softmax(-1).cpu()
-
-    logprobs = subject.exclusively(run)
+    logits = ablation.outputs(ReplyText(subject, reading.row, reading.start, reading.prompt.source_size))
+    logprobs = logits.to(torch.float64 if logits.dtype == torch.float64 else torch.float32).log_softmax(-1).cpu()
     if bool(logprobs.isnan().any()):
         message = f"The logits of {subject.name} for this reply are NaN or infinite. Load it with dtype='float32'."
         raise ModelError(message, part="logits")
