@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from nbsal.answers.answer import Answer as Answer
-    from nbsal.answers.answering import answer as answer
+    from nbsal.explain.answer import Answer as Answer
+    from nbsal.explain.answering import answer as answer
     from nbsal.explain.comparison import compare as compare
     from nbsal.explain.explainer import Explainer as Explainer
     from nbsal.explain.saliency import LayerSaliency as LayerSaliency
@@ -59,9 +59,9 @@ if TYPE_CHECKING:
 
 # Looked up on first use: `import nbsal` loads neither torch nor transformers.
 _NAMES = {
-    "Answer": "answers.answer",
+    "Answer": "explain.answer",
     "Encoded": "model.text.tokens",
-    "answer": "answers.answering",
+    "answer": "explain.answering",
     "Audit": "evaluation.audit.result",
     "audit": "evaluation.audit.measure",
     "flip": "evaluation.audit.flips",
@@ -106,7 +106,7 @@ _MODULES = {
 
 # These open and show results, without torch.
 _LIGHT = {
-    *("answers.answer", "corpus", "evaluation", "evaluation.audit.result", "evaluation.clouds", "evaluation.data"),
+    *("explain.answer", "corpus", "evaluation", "evaluation.audit.result", "evaluation.clouds", "evaluation.data"),
     *("explain.saliency", "figures", "heads", "methods", "model.served.endpoint", "model.target"),
     *("model.text.tokens", "samples", "support.errors", "support.progress", "widgets"),
 }

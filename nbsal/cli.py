@@ -194,7 +194,7 @@ def _answer_parser(answer: argparse.ArgumentParser) -> None:
 
 
 def _answer(options: argparse.Namespace) -> int:
-    from nbsal.answers.prompt.reading import paragraphs
+    from nbsal.explain.prompt.reading import paragraphs
 
     if not options.question.strip():
         raise InputError("The question is empty. Pass a text.", argument="QUESTION", value=options.question)

@@ -182,7 +182,7 @@ def interrupt(*_, **__):
 
 
 def test_ends_other_than_a_result(capsys, monkeypatch):
-    from nbsal.answers.prompt.reading import LEVELS
+    from nbsal.explain.prompt.reading import LEVELS
 
     assert ", ".join(LEVELS) == cli.UNITS
     assert run(capsys) == cli._parser().format_help()

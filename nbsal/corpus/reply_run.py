@@ -8,11 +8,6 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from nbsal.answers.prompt.generate import Generated
-from nbsal.answers.replies import check_budget, explain_row, plain, write_rows
-from nbsal.answers.scoring.hops import Count
-from nbsal.answers.scoring.served import server_of
-from nbsal.answers.settings import OF_ALL_ROWS, ReplySettings
 from nbsal.corpus.folder.destination import open_destination
 from nbsal.corpus.folder.manifest import Plan, Shard
 from nbsal.corpus.folder.storage import Storage
@@ -22,6 +17,11 @@ from nbsal.corpus.reply_table import ASKED, Answers, to_table
 from nbsal.corpus.run import check_explainers, run_shards
 from nbsal.corpus.shards import Pending, Task, error_text, write_shard
 from nbsal.evaluation.cache import Explainers
+from nbsal.explain.prompt.generate import Generated
+from nbsal.explain.replies import check_budget, explain_row, plain, write_rows
+from nbsal.explain.reply_settings import OF_ALL_ROWS, ReplySettings
+from nbsal.explain.scoring.hops import Count
+from nbsal.explain.scoring.served import server_of
 from nbsal.support.errors import Cancelled, InputError, OverBudget, ServerError
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, positive_number

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.answers.answer import Answer
 from nbsal.corpus.folder.manifest import Plan
 from nbsal.corpus.parquet import Columns, shared_columns, to_bytes
+from nbsal.explain.answer import Answer
 from nbsal.support.lazy import pyarrow as pa
 
 ASKED = "asked"

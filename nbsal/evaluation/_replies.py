@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.answers.answer import Answer
-from nbsal.answers.judgement import Judgement
 from nbsal.evaluation.cache import positive_numbers
 from nbsal.evaluation.curve import Curve, text_order
 from nbsal.evaluation.results import MetricInfo, Results
+from nbsal.explain.answer import Answer
+from nbsal.explain.judgement import Judgement
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, plural

@@ -13,7 +13,8 @@ from nbsal.ablation.decision import DecisionText
 from nbsal.ablation.engine import Ablation
 from nbsal.ablation.experiment import Experiment
 from nbsal.ablation.texts import REMOVE, TEXT
-from nbsal.explain.decision_facts import (
+from nbsal.explain.saliency import Saliency
+from nbsal.explain.sentences.decision_facts import (
     DECIDED,
     LEAST_GROUP,
     MOST_DRAWS,
@@ -29,7 +30,6 @@ from nbsal.explain.decision_facts import (
     with_first,
     with_smallest,
 )
-from nbsal.explain.saliency import Saliency
 from nbsal.methods.rng import text_rng
 from nbsal.model.subject import Subject
 from nbsal.model.target import Target

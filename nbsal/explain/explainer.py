@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from importlib import import_module
 from threading import Event
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -12,10 +11,13 @@ from torch import Tensor
 
 from nbsal.ablation.engine import Ablation
 from nbsal.explain import checking
-from nbsal.explain.decision_facts import DECIDED, budget
 from nbsal.explain.explanation import PAIRED, versions
 from nbsal.explain.many import explain_batch, explain_many, plan_batch, windows_of
+from nbsal.explain.replies import explain_rows
+from nbsal.explain.reply import explain_reply, plan_reply
+from nbsal.explain.reply_settings import ReplySettings
 from nbsal.explain.saliency import LayerSaliency, Saliencies, Saliency
+from nbsal.explain.sentences.decision_facts import DECIDED, budget
 from nbsal.explain.windows import target_jobs
 from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
@@ -36,7 +38,7 @@ from nbsal.support.validation import Text, check_texts, checked
 from nbsal.support.warning import warn_once
 
 if TYPE_CHECKING:
-    from nbsal.answers.answer import Answer
+    from nbsal.explain.answer import Answer
     from nbsal.model.served.calls import Plan
 
 LONG = ("truncate", "window")
@@ -195,22 +197,15 @@ class Explainer:
         >>> print(explain.plan_reply("Mara lives in Oslo. Where does Mara live?"))
         8 calls, about 1,100 tokens
         """
-        answers = import_module("nbsal.answers.answering")  # by name: answers are a room above this one
-        parsed = answers.ReplySettings.parse(self.subject.tokenizer, settings)
-        plan: Plan = answers.plan_reply({"": self}, asked, reply, parsed)
-        return plan
+        return plan_reply({"": self}, asked, reply, ReplySettings.parse(self.subject.tokenizer, settings))
 
     def reply(self, asked: Any, reply: Any = None, **settings: Any) -> "Answer":
         """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""
-        answers = import_module("nbsal.answers.answering")  # by name: answers are a room above this one
-        parsed = answers.ReplySettings.parse(self.subject.tokenizer, settings)
-        answer: Answer = answers.explain_reply({"": self}, asked, reply, parsed)[""]
-        return answer
+        return explain_reply({"": self}, asked, reply, ReplySettings.parse(self.subject.tokenizer, settings))[""]
 
     def replies(self, rows: Any, **settings: Any) -> "list[Answer]":
         """Explain many replies: rows are prompts, or dicts with "asked", "documents", "reply"; see `explain_rows`."""
-        answers: list[Answer] = import_module("nbsal.answers.replies").explain_rows(self, rows, **settings)
-        return answers
+        return explain_rows(self, rows, **settings)
 
     def every_layer(self, text: Text, target: Any = None) -> LayerSaliency:
         """Explain one text at every layer, from one forward and one backward pass.

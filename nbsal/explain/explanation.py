@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.explain.decision_facts import Check
+from nbsal.explain.sentences.decision_facts import Check
 from nbsal.methods import labels
 from nbsal.model.loading.plain_values import from_plain, numbers
 from nbsal.model.loading.result_file import load_result, save_result

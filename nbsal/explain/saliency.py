@@ -7,9 +7,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from nbsal.explain.decision_facts import Check, DecisionFacts, HeadsOff
 from nbsal.explain.explanation import Explanation
-from nbsal.explain.sentence import Statement, statement
+from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff
+from nbsal.explain.sentences.statement import Statement, statement
 from nbsal.render import colours, fonts, html
 from nbsal.render.exports import Exportable
 from nbsal.support.errors import InputError, UnknownName

@@ -8,15 +8,15 @@ from typing import Any
 
 import traitlets
 
-from nbsal.answers.answer import Answer
-from nbsal.answers.judgement import Judgement
-from nbsal.answers.lazy import Ablation, ReplyExperiment, reply_experiment
-from nbsal.answers.page import AnswerPicture, answer_html, answer_png
-from nbsal.answers.prompt.sources import has_tool_results
-from nbsal.answers.scoring.hops import check_hops
-from nbsal.answers.words.evidence import Evidence, measure, passes
-from nbsal.answers.words.reply_facts import part_text
+from nbsal.explain.answer import Answer
+from nbsal.explain.answer_page import AnswerPicture, answer_html, answer_png
+from nbsal.explain.judgement import Judgement
 from nbsal.explain.lazy import Explainer
+from nbsal.explain.prompt.sources import has_tool_results
+from nbsal.explain.scoring.hops import check_hops
+from nbsal.explain.scoring.lazy import Ablation, ReplyExperiment, reply_experiment
+from nbsal.explain.sentences.evidence import Evidence, measure, passes
+from nbsal.explain.sentences.reply_facts import part_text
 from nbsal.methods.lazy import Subject, default
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, ModelError
@@ -339,9 +339,9 @@ class Answers(Shading, MethodTraits, View):
                 return written
             if explainer is self.explainer and self.plain_result is not None and self.subject.version == self._version:
                 return self._first
-            from nbsal.answers import answering  # imports torch
+            from nbsal.explain import reply  # imports torch
 
-            return answering.explain_again(self._first, explainer, self.reporter(job), job.cancel)
+            return reply.explain_again(self._first, explainer, self.reporter(job), job.cancel)
 
         return explain
 

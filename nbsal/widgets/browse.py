@@ -8,7 +8,7 @@ import traitlets
 
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
-from nbsal.explain.sentence import Statement
+from nbsal.explain.sentences.statement import Statement
 from nbsal.methods.lazy import targets
 from nbsal.render import html, text_lines
 from nbsal.render.headline import percent, phrases

@@ -9,10 +9,10 @@ from typing import Any
 
 import traitlets
 
-from nbsal.explain.decision_facts import PASSES, Check, Outcome, Search, budget
 from nbsal.explain.explanation import Explanation
 from nbsal.explain.lazy import Explainer, checking
-from nbsal.explain.sentence import Statement
+from nbsal.explain.sentences.decision_facts import PASSES, Check, Outcome, Search, budget
+from nbsal.explain.sentences.statement import Statement
 from nbsal.methods.lazy import Ablation
 from nbsal.support.errors import Cancelled
 from nbsal.support.progress import Meter

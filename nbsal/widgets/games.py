@@ -11,7 +11,7 @@ import traitlets
 from nbsal.evaluation.results import GAMES, Results
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
-from nbsal.explain.sentence import Statement
+from nbsal.explain.sentences.statement import Statement
 from nbsal.methods.lazy import Ablation, Subject
 from nbsal.model.text.tokens import Row
 from nbsal.render import html, text_lines

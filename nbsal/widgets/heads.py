@@ -8,7 +8,7 @@ import traitlets
 
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
-from nbsal.explain.sentence import Statement
+from nbsal.explain.sentences.statement import Statement
 from nbsal.heads.counts import HeadStudy
 from nbsal.methods.lazy import MaskLRP, Subject, catalogue
 from nbsal.model.head_mask import HeadMask

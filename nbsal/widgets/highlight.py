@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from nbsal.explain.saliency import Saliency
-from nbsal.explain.sentence import Statement
+from nbsal.explain.sentences.statement import Statement
 from nbsal.render import html, text_lines
 from nbsal.render.headline import percent
 from nbsal.render.html import ScoredSpan, largest_score

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 import traitlets
 
-from nbsal.answers.scoring.running import SpanSaliency
 from nbsal.explain.explanation import Floats
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
+from nbsal.explain.scoring.running import SpanSaliency
 from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import name_in_sentence, percent
 from nbsal.render.text_lines import ScoredText

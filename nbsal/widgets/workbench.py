@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import traitlets
 
-from nbsal.explain.decision_facts import TOO_LONG
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
+from nbsal.explain.sentences.decision_facts import TOO_LONG
 from nbsal.render import text_lines
 from nbsal.support.errors import UnknownName
 from nbsal.support.validation import checked

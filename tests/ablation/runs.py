@@ -2,7 +2,7 @@
 
 from nbsal.ablation.decision import DecisionText
 from nbsal.ablation.engine import Ablation
-from nbsal.answers.scoring.reply_experiment import hide_units
+from nbsal.explain.scoring.reply_experiment import hide_units
 
 
 def logits_of(subject, rows, tables, way="remove", ablation=None):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import nbsal
-from nbsal.answers.answer import Answer
+from nbsal.explain.answer import Answer
 from nbsal.methods import catalogue
 from nbsal.support.intervals import mean_interval
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.answers import answering
-from nbsal.answers.scoring import rows
+from nbsal.explain import reply as replying
+from nbsal.explain.scoring import rows
 from nbsal.passes import reply_trace
 from nbsal.support.errors import Cancelled
 from tests import axioms
@@ -54,7 +54,7 @@ def test_the_model_explains_what_a_cancelled_call_left_out(subject, tmp_path):
     assert loaded.explained == partial.explained and loaded.of(0).scores.any()
     with refuses("span"):
         loaded.of(-1)
-    complete = answering.explain_again(partial, explain)
+    complete = replying.explain_again(partial, explain)
     assert complete.explained == len(complete.ids) and axioms.relative(complete.scores, whole.scores) < 1e-12
 
 

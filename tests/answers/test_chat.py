@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.answers.prompt import chat, prompts, reading
-from nbsal.answers.prompt.sources import parse_documents, parse_messages
+from nbsal.explain.prompt import chat, prompts, reading
+from nbsal.explain.prompt.sources import parse_documents, parse_messages
 from nbsal.support.errors import UnknownName
 from tests import zoo
 from tests.answers import writers

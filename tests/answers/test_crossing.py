@@ -5,7 +5,7 @@ import torch
 from transformers.models.t5 import modeling_t5
 
 import nbsal
-from nbsal.answers.scoring import running
+from nbsal.explain.scoring import running
 from nbsal.methods import crossing
 from nbsal.model import sides
 from nbsal.model.running import architecture

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 
 import nbsal
-from nbsal.answers.page import answer_html
-from nbsal.answers.scoring.hops import scaled
-from nbsal.answers.words.carried import Carried
-from nbsal.answers.words.sentences import carriers_text
 from nbsal.cli import main
+from nbsal.explain.answer_page import answer_html
+from nbsal.explain.scoring.hops import scaled
+from nbsal.explain.sentences.hop_words import Carried
+from nbsal.explain.sentences.reply_sentences import carriers_text
 from nbsal.model.target import Target
 from nbsal.widgets import Answers
 from tests.answers import writers

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.answers.scoring import running
+from nbsal.explain.scoring import running
 from nbsal.passes import reply_trace
 from nbsal.support.errors import Cancelled, OutOfMemory
 from tests import axioms

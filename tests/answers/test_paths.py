@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.answers.scoring import path_rows, running
+from nbsal.explain.scoring import path_rows, running
 from nbsal.methods.upper_layers import UpperLayers
 from nbsal.model.text.tokens import Encoded
 from tests import axioms

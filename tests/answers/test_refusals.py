@@ -9,7 +9,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.answers.settings import NAMES
+from nbsal.explain.reply_settings import NAMES
 from nbsal.support.errors import InputError, ModelError, UnknownName
 from tests.answers import writers
 from tests.cases import cases

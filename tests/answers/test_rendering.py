@@ -4,7 +4,7 @@ import sys
 import time
 
 import nbsal
-from nbsal.answers.prompt import rendering
+from nbsal.explain.prompt import rendering
 from tests.cases import cases
 from tests.raising import refuses
 

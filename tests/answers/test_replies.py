@@ -9,8 +9,8 @@ import pytest
 from transformers import GenerationMixin
 
 import nbsal
-from nbsal.answers import replies
-from nbsal.answers.prompt import generate
+from nbsal.explain import replies
+from nbsal.explain.prompt import generate
 from nbsal.support.errors import Cancelled
 from tests import axioms
 from tests.answers import writers

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.answers.prompt.prompts import with_reply
-from nbsal.answers.scoring import running
-from nbsal.answers.scoring.running import Predictions
+from nbsal.explain.prompt.prompts import with_reply
+from nbsal.explain.scoring import running
+from nbsal.explain.scoring.running import Predictions
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.running.attention_maps import AttentionRecorder
 from nbsal.model.text.tokens import Encoded

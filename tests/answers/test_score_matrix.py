@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.answers.scoring.score_matrix import ScoreMatrix
+from nbsal.explain.scoring.score_matrix import ScoreMatrix
 from nbsal.methods.perturbation import scores_by_position
 from tests.raising import refuses
 

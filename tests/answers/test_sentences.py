@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.answers.prompt.sources import Source
-from nbsal.answers.words import reply_facts
-from nbsal.answers.words.evidence import Evidence
-from nbsal.answers.words.sentences import headline, log_text, statement
+from nbsal.explain.prompt.sources import Source
+from nbsal.explain.sentences import reply_facts
+from nbsal.explain.sentences.evidence import Evidence
+from nbsal.explain.sentences.reply_sentences import headline, log_text, statement
 from nbsal.render.headline import plain
 from nbsal.samples.notes import prompt
 from nbsal.widgets import Answers

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.answers.scoring import statistics
+from nbsal.explain.scoring import statistics
 from nbsal.model.text.tokenize import token_name
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Layers

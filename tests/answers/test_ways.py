@@ -8,7 +8,7 @@ import torch
 
 import nbsal
 from nbsal.ablation.decision import WAYS
-from nbsal.answers.prompt.sources import parse_documents, parse_messages
+from nbsal.explain.prompt.sources import parse_documents, parse_messages
 from nbsal.support.errors import InputError, UnknownName
 from tests.ablation.runs import hide
 from tests.answers import writers

@@ -10,8 +10,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from tokenizers import trainers as training
 
 import nbsal
-from nbsal.answers.prompt.prompts import read_prompt, tokenize_reply, with_reply
-from nbsal.answers.prompt.sources import parse_prompt
+from nbsal.explain.prompt.prompts import read_prompt, tokenize_reply, with_reply
+from nbsal.explain.prompt.sources import parse_prompt
 from nbsal.support.errors import Cancelled
 from tests import zoo
 

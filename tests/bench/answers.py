@@ -11,7 +11,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.answers.prompt import prompts, sources
+from nbsal.explain.prompt import prompts, sources
 from tests.answers.writers import tokenizer
 from tests.bench import table
 from tests.bench.measure import cpu, in_forwards

@@ -24,7 +24,7 @@ from torch.nn import functional
 from transformers.models.llama import modeling_llama
 
 import nbsal
-from nbsal.answers.prompt import prompts, sources
+from nbsal.explain.prompt import prompts, sources
 from tests.answers.writers import tokenizer
 from tests.bench import growth, table
 from tests.bench.decoding import rows

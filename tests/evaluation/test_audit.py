@@ -22,7 +22,7 @@ from nbsal.evaluation.audit.flips import find_flip
 from nbsal.evaluation.audit.measure import plan_audit
 from nbsal.evaluation.audit.words import log_odds, random_words, units_of
 from nbsal.evaluation.permutation import fisher_p, gain_p
-from nbsal.explain.decision_facts import proposed
+from nbsal.explain.sentences.decision_facts import proposed
 from nbsal.model.loading.plain_values import to_plain
 from nbsal.support.errors import Cancelled
 from nbsal.support.progress import Meter

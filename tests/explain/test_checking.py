@@ -7,7 +7,7 @@ import torch
 import nbsal
 from nbsal.ablation.engine import Ablation
 from nbsal.explain import checking
-from nbsal.explain.decision_facts import MATTERS, MOST_AGAINST, MOST_DRAWS, MOST_FOR, MOST_NAMED
+from nbsal.explain.sentences.decision_facts import MATTERS, MOST_AGAINST, MOST_DRAWS, MOST_FOR, MOST_NAMED
 from nbsal.methods.default import FOR_DECISIONS
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter

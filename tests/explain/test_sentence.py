@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nbsal.explain.decision_facts import (
+from nbsal.explain.sentences.decision_facts import (
     Candidate,
     Check,
     DecisionFacts,
@@ -15,7 +15,7 @@ from nbsal.explain.decision_facts import (
     choose_named,
     with_smallest,
 )
-from nbsal.explain.sentence import statement
+from nbsal.explain.sentences.statement import statement
 from nbsal.model.loading.plain_values import from_plain, to_plain
 from tests.cases import cases
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 import nbsal
-from nbsal.answers.words.phrases import phrases
+from nbsal.explain.sentences.phrases import phrases
 from nbsal.render.headline import plain
 from nbsal.support.errors import ModelError, UnknownName
 from nbsal.widgets import Answers

@@ -17,10 +17,10 @@ from nbsal.evaluation.audit.flips import MOST, find_flip
 from nbsal.evaluation.audit.result import Audit, Correction, Effect
 from nbsal.evaluation.audit.words import Unit, log_odds, random_words, score_of, units_of
 from nbsal.evaluation.cache import Cache, cache_or_new, encode_texts
-from nbsal.explain.decision_facts import candidates as proposals
-from nbsal.explain.decision_facts import proposed
 from nbsal.explain.explainer import Explainer, as_explainer
 from nbsal.explain.saliency import Saliency
+from nbsal.explain.sentences.decision_facts import candidates as proposals
+from nbsal.explain.sentences.decision_facts import proposed
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.arrays import Floats

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import traitlets
 
 from nbsal.explain.lazy import Explainer
-from nbsal.explain.sentence import OCCLUSION
+from nbsal.explain.sentences.statement import OCCLUSION
 from nbsal.methods import labels
 from nbsal.methods.lazy import Decoded, LayerMethod, Method, Served, Subject, catalogue, crossing
 from nbsal.support.errors import LISTED, InputError, UnknownName

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from nbsal.explain.function_words import FUNCTION_WORDS
 from nbsal.explain.lazy import Explainer
+from nbsal.explain.sentences.function_words import FUNCTION_WORDS
 from nbsal.methods.labels import label_of
 from nbsal.methods.lazy import Decoded, catalogue, default
 from nbsal.support.errors import InputError, UnknownName

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.answers.answer import Answer
-from nbsal.answers.judgement import BAND, Judgement
-from nbsal.answers.words import sentences
+from nbsal.explain.answer import Answer
+from nbsal.explain.judgement import BAND, Judgement
+from nbsal.explain.sentences import reply_sentences as sentences
 from nbsal.methods.labels import label_of
 
 CARRIES = 0.5  # share of the whole drop that makes the first sentences the ones that carry the reply

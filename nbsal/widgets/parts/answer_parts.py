@@ -8,17 +8,18 @@ import numpy as np
 
 from nbsal.ablation import tables
 from nbsal.ablation.texts import REMOVE
-from nbsal.answers.answer import Answer
-from nbsal.answers.judgement import Judgement
-from nbsal.answers.lazy import ReplyExperiment, prompts
-from nbsal.answers.page import AnswerPicture
-from nbsal.answers.prompt.reading import Reading, Unit
-from nbsal.answers.prompt.sources import Source
-from nbsal.answers.scoring.hops import Count
-from nbsal.answers.words import reply_facts, sentences
-from nbsal.answers.words.evidence import Evidence, Place, hides, measure
-from nbsal.answers.words.phrases import PhraseMatrix, phrases
-from nbsal.answers.words.reply_facts import PartFacts
+from nbsal.explain.answer import Answer
+from nbsal.explain.answer_page import AnswerPicture
+from nbsal.explain.judgement import Judgement
+from nbsal.explain.prompt.reading import Reading, Unit
+from nbsal.explain.prompt.sources import Source
+from nbsal.explain.scoring.hops import Count
+from nbsal.explain.scoring.lazy import ReplyExperiment, prompts
+from nbsal.explain.sentences import reply_facts
+from nbsal.explain.sentences import reply_sentences as sentences
+from nbsal.explain.sentences.evidence import Evidence, Place, hides, measure
+from nbsal.explain.sentences.phrases import PhraseMatrix, phrases
+from nbsal.explain.sentences.reply_facts import PartFacts
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
 from nbsal.widgets.explainer_view import method_traits

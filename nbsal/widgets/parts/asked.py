@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.answers.answer import Answer
-from nbsal.answers.prompt.sources import PLACEHOLDER, Source, parse_documents, parse_messages, parse_prompt
-from nbsal.answers.words import reply_facts
+from nbsal.explain.answer import Answer
 from nbsal.explain.lazy import Explainer
+from nbsal.explain.prompt.sources import PLACEHOLDER, Source, parse_documents, parse_messages, parse_prompt
+from nbsal.explain.sentences import reply_facts
 from nbsal.methods.lazy import Perturbation, Subject, catalogue
 from nbsal.model.target import AGREEMENT
 from nbsal.support.errors import InputError
@@ -69,10 +69,10 @@ class Asked:
         self, subject: Subject, answer: Answer, struck: Sequence[Struck], watch: Mapping[str, Any]
     ) -> Rewritten:
         """A new reply of the model without what is struck out; `watch` are arguments that follow the call."""
-        from nbsal.answers import answering  # imports torch
+        from nbsal.explain import reply  # imports torch
 
         request, without = self.without(answer, struck)
-        reading, statistics = answering.write_reply(subject, **request.arguments(), **watch)
+        reading, statistics = reply.write_reply(subject, **request.arguments(), **watch)
         tokens = reading.content
         logprob = float(np.sum(statistics.logprob[tokens]))
         return Rewritten(reply_text(reading), without, None if np.isnan(logprob) else logprob, len(tokens))

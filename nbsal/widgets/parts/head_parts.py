@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.explain.decision_facts import HeadsOff
 from nbsal.explain.saliency import Saliency
+from nbsal.explain.sentences.decision_facts import HeadsOff
 from nbsal.methods.lazy import MaskLRP, Subject, catalogue, trace
 from nbsal.model.text.tokens import Row
 from nbsal.render import colours, html

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation.results import GAMES
-from nbsal.explain.decision_facts import TOO_LONG
 from nbsal.explain.explanation import Floats
 from nbsal.explain.saliency import Saliency
+from nbsal.explain.sentences.decision_facts import TOO_LONG
 from nbsal.methods.lazy import Ablation, DecisionText, Experiment, targets, trace
 from nbsal.model.target import Target
 from nbsal.model.text.tokens import Encoded, Row

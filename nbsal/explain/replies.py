@@ -1,0 +1,167 @@
+"""Replies to many prompts, read, written and explained with the same settings."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from nbsal.explain.answer import Answer
+from nbsal.explain.prompt.generate import Generated, generate_batch, writes_each_alone
+from nbsal.explain.prompt.reading import Prompt
+from nbsal.explain.prompt.requests import read_asked
+from nbsal.explain.reply import explain_reading, needs_of, read
+from nbsal.explain.reply_settings import OF_ALL_ROWS, ReplySettings
+from nbsal.explain.scoring import served
+from nbsal.explain.scoring.running import Explains
+from nbsal.model.subject import Subject
+from nbsal.support.errors import Cancelled, InputError, ModelError, NbsalError
+from nbsal.support.progress import Meter
+from nbsal.support.validation import is_iterable
+
+ASKED = ("asked", "messages")  # names of what is asked, in a row
+WRITTEN = 8  # replies that are written together
+
+
+def explain_rows(explainer: Explains, rows: Any, **arguments: Any) -> list[Answer]:
+    """Answers of all rows, in order, by an explainer; the arguments are those of `nbsal.answer`.
+
+    Each row is a prompt, a list of messages, or a dict (or a row of a data frame) with "asked" or "messages", and
+    perhaps "documents" and "reply". Row i draws tokens from `seed` + i. An error keeps the answers before it as
+    `partial`.
+    """
+    settings = ReplySettings.parse(explainer.subject.tokenizer, arguments, (*OF_ALL_ROWS, "progress", "cancel"))
+    rows, answers = list_rows(rows), list[Answer]()
+    check_budget({"": explainer}, dict(enumerate(rows)), settings)
+    with Meter(len(rows), settings.progress, settings.cancel) as meter:
+        at = 0
+        try:
+            for at, (row, written) in enumerate(write_rows(explainer.subject, rows, settings, meter)):
+                meter.check()
+                answers.append(explain_row({"": explainer}, row, at, settings, meter, written)[""])
+                meter.reach(at + 1)
+        except NbsalError as error:
+            if not isinstance(error, Cancelled):
+                error.add_note(f"This is about row {at} of rows.")
+            error.partial = answers
+            raise
+    return answers
+
+
+def check_budget(explainers: Mapping[str, Explains], rows: Mapping[int, Any], settings: ReplySettings) -> None:
+    """Refuse to begin with rows, by their numbers, that need more calls than the budget of a server has."""
+    server = served.server_of(next(iter(explainers.values())).subject)
+    if server is None or server.endpoint.budget is None:
+        return
+    needs = []
+    for at, row in rows.items():
+        with suppress(Exception):  # what is wrong with a row, its own explanation says
+            asked, reply, own = _row_settings(row, at, settings)
+            needs.append(needs_of(server, explainers, asked, reply, replace(own, check=False)))
+    server.caller.check(server.plan(needs).calls)
+
+
+def explain_row(
+    explainers: Mapping[str, Explains],
+    row: Any,
+    at: int,
+    settings: ReplySettings,
+    meter: Meter,
+    written: Generated | None = None,
+) -> dict[str, Answer]:
+    """Answers of row number `at` by each explainer; `meter` counts to 1.
+
+    `written` is what the model wrote together with other replies, if it did. What it would not write by itself, since
+    padding has an effect in some models, is written again.
+    """
+    asked, reply, settings = _row_settings(row, at, settings)
+    subject = next(iter(explainers.values())).subject
+
+    def explain(written: Generated | None) -> dict[str, Answer]:
+        reading, origin = read(subject, asked, reply, settings, written)
+        part = meter.part(1, len(reading.reply_ids) * len(explainers))
+        return explain_reading(explainers, reading, origin, settings, part)
+
+    if written is not None:
+        try:
+            answers = explain(written)
+            if (next(iter(answers.values())).statistics.rank == 1).all():
+                return answers
+        except (InputError, ModelError):
+            pass
+    return explain(None)
+
+
+def write_rows(
+    subject: Subject, rows: Sequence[Any], settings: ReplySettings, meter: Meter
+) -> Iterator[tuple[Any, Generated | None]]:
+    """Each row, with its reply if the model can write it together with those of the rows beside it."""
+    size = settings.batch_size or WRITTEN
+    for first in range(0, len(rows), size):
+        some = rows[first : first + size]
+        written = _write_batch(subject, some, settings, meter)
+        yield from ((row, written.get(place)) for place, row in enumerate(some))
+
+
+def _write_batch(subject: Subject, rows: Sequence[Any], settings: ReplySettings, meter: Meter) -> dict[int, Generated]:
+    """The replies, by place, that the model can write together."""
+    prompts = {
+        place: prompt for place, row in enumerate(rows) if (prompt := _prompt(subject, row, settings)) is not None
+    }
+    try:
+        return generate_batch(subject, prompts, settings.generate, meter.check)
+    except Cancelled:
+        raise
+    except Exception:  # a model may raise anything for several texts, and still write the reply to one
+        return {}
+
+
+def _prompt(subject: Subject, row: Any, settings: ReplySettings) -> Prompt | None:
+    """The prompt of a row whose reply can be written together with others."""
+    try:
+        asked, reply, settings = _row_settings(row, 0, settings)
+        if reply is not None or not writes_each_alone(subject, settings.generate):
+            return None
+        return read_asked(subject, asked, settings)
+    except Exception:  # what is wrong with a row, its own explanation says
+        return None
+
+
+def _row_settings(row: Any, at: int, settings: ReplySettings) -> tuple[Any, Any, ReplySettings]:
+    """What is asked in row number `at`, the reply (None: the model writes it), and the settings of that row."""
+    asked, documents, reply = parse_row(row)
+    seed = None if settings.seed is None else settings.seed + at
+    return asked, reply, replace(settings, documents=documents, seed=seed)
+
+
+def list_rows(rows: Any) -> list[Any]:
+    """The rows of a data frame, or of any list of texts, messages or dicts."""
+    if hasattr(rows, "to_dict") and hasattr(rows, "columns"):
+        rows = rows.to_dict("records")
+    if isinstance(rows, Mapping | bytes) or not is_iterable(rows):
+        message = f'rows must be a list of prompts or of dicts with "asked", or a data frame, not {rows!r:.60}.'
+        raise InputError(message, argument="rows", value=rows)
+    return list(rows)
+
+
+def parse_row(row: Any) -> tuple[Any, Any, Any]:
+    """What is asked, the documents and the reply (None: the model writes it) of one row."""
+    row = plain(row)
+    if not isinstance(row, Mapping):
+        return row, None, None
+    present = [name for name in ASKED if row.get(name) is not None]
+    if len(present) != 1:
+        problem = "has both" if present else "has neither"
+        message = f"A row needs a prompt as asked, or messages; this one {problem}. It has {', '.join(map(str, row))}."
+        raise InputError(message, argument="rows", value=row)
+    return row[present[0]], row.get("documents"), row.get("reply")
+
+
+def plain(value: Any) -> Any:
+    """A value of a table as Python's own lists, dicts, texts and numbers; what is missing as None."""
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return None if isinstance(value, float) and value != value else value

@@ -1,0 +1,188 @@
+"""What leaving out sources changes in a reply: measured once, saved with the answer, and said by every sentence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from nbsal.ablation import tables
+from nbsal.explain.prompt.reading import Reading, Unit
+from nbsal.explain.scoring.lazy import ReplyExperiment
+from nbsal.methods.lazy import tokenize
+from nbsal.model.target import BEST
+from nbsal.support.arrays import Flags, Floats
+from nbsal.support.errors import ModelError
+from nbsal.support.progress import Meter
+
+LEAST = 0.1  # fall of a log-probability from which a source matters
+NEAR = 0.5  # share of the largest fall from which another one counts too
+MOST_PARTS = 32  # most sentences or words that are left out one by one, where there are no documents
+JOINTS = ":.,-/'’&"  # between words without a space: "9:05", "well-known"
+Mask = Flags
+Place = tuple[int, int | None]  # a source, and the number of a sentence or word of it, or None for all of it
+Level = Literal["sentence", "word"]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The log-probability of each token of a reply with all sources, and with some left out.
+
+    `without` has a row for each place: every source that the model reads and, where there are no documents, their
+    sentences or words, as `level` says. `documents` are the rows of documents, and `nothing` is without all of them, or
+    without all sources where there are none. `instead` is the likeliest token without a place, blank where it is the
+    reply's own. `way` says how sources are left out.
+    """
+
+    places: tuple[Place, ...]
+    documents: tuple[int, ...]
+    logprob: Floats
+    nothing: Floats
+    without: Floats
+    instead: tuple[tuple[str, ...], ...]
+    way: str
+    level: Level = "sentence"
+
+    @property
+    def candidates(self) -> list[int]:
+        """The rows of what a sentence can name: sentences or words where they were left out, else sources."""
+        return nameable(self.places)
+
+    @property
+    def falls(self) -> Floats:
+        """By how much each token's log-probability falls without the documents, or 0 where the question matters more.
+
+        It is the mean of the fall without all of them and that without the one it needs most. Where there are no
+        documents, it is the latter of the words, or of the sentences, of which the last one counts as the question.
+        """
+        parts = self.candidates if self.level == "word" else self.candidates[:-1]
+        told = self.documents or tuple(parts or self.candidates)
+        single: Floats = self.logprob - self.without[list(told)].min(0)
+        falls = (single + self.logprob - self.nothing) / 2 if self.documents else single
+        questions = [self.logprob - self.without[row] for row in self.candidates if row not in told]
+        new = np.where(falls >= NEAR * np.max([np.zeros_like(falls), *questions], axis=0), falls, 0.0)
+        return new if new.max() >= LEAST else falls
+
+    @property
+    def by_source(self) -> dict[int, Floats]:
+        """The log-probabilities without each source."""
+        return {
+            source: row for (source, sentence), row in zip(self.places, self.without, strict=True) if sentence is None
+        }
+
+
+def nameable(places: Sequence[Place]) -> list[int]:
+    """The numbers of the places that a sentence can name: those in a source, or all of a source that has none."""
+    split = {source for source, part in places if part is not None}
+    return [i for i, (source, part) in enumerate(places) if part is not None or source not in split]
+
+
+def hides(units: Sequence[Unit], place: Place) -> Mask:
+    """Which of some units a place holds."""
+    source, part = place
+    mine: Mask = np.array([unit.source for unit in units]) == source
+    return mine if part is None else mine & (mine.cumsum() - 1 == part)
+
+
+def evidence_level(reading: Reading, unit: Any) -> Level:
+    """What is left out of a reply's sources: their words, if these are the units, and are few, and no documents."""
+    by_words = isinstance(unit, str) and unit in ("token", "word") and not _has_documents(reading)
+    return "word" if by_words and sum(map(_says_something, reading.units("word"))) <= MOST_PARTS else "sentence"
+
+
+def passes(experiment: ReplyExperiment) -> int:
+    """How many texts `measure` runs."""
+    return len(places_of(experiment.reading, experiment.parts)) + 2
+
+
+def measure(experiment: ReplyExperiment, meter: Meter | None = None, level: Level = "sentence") -> Evidence | None:
+    """Score a reply with and without its sources, whose units at that level are hidden; None if that is impossible."""
+    reading, places = experiment.reading, places_of(experiment.reading, experiment.parts)
+    if not places:
+        return None
+    table = subsets(experiment)
+    try:
+        values, best = experiment.numbers(table, meter=meter), experiment.numbers(table, BEST)[2:].astype(int)
+    except ModelError:  # with so much hidden, some models have nothing to attend to
+        return None
+    sources = reading.prompt.sources
+    tokenizer, own = experiment.ablation.subject.tokenizer, reading.reply_ids
+    names = {index: tokenize.token_name(tokenizer, index) for index in np.unique(best).tolist()}
+    instead = tuple(
+        tuple("" if index == token else names[index] for index, token in zip(row, own, strict=True))
+        for row in best.tolist()
+    )
+    documents = tuple(i for i, (source, _) in enumerate(places) if sources[source].kind == "document")
+    return Evidence(places, documents, values[0], values[1], values[2:], instead, experiment.hidden, level)
+
+
+def subsets(experiment: ReplyExperiment) -> Mask:
+    """What `measure` runs, as subsets of units: all of them, none of the documents, and all but each place."""
+    units, sources = experiment.parts, experiment.reading.prompt.sources
+    documents = [number for number, unit in enumerate(units) if sources[unit.source].kind == "document"]
+    places = (np.flatnonzero(hides(units, place)) for place in places_of(experiment.reading, units))
+    return tables.without(len(units), [], documents or range(len(units)), *places)
+
+
+def opened(evidence: Evidence, words: Sequence[Sequence[int]]) -> list[int]:
+    """The tokens of the words that fall most without the sources; none if none fall."""
+    falls = evidence.falls
+    sizes = [float(falls[list(word)].sum()) for word in words]
+    best = int(np.argmax(sizes)) if sizes else 0
+    if not sizes or sizes[best] < LEAST:
+        return []
+    first, last = best, best
+    while first > 0 and sizes[first - 1] >= NEAR * sizes[best]:
+        first -= 1
+    while last + 1 < len(words) and sizes[last + 1] >= NEAR * sizes[best]:
+        last += 1
+    return list(range(words[first][0], words[last][-1] + 1))
+
+
+def carriers(evidence: Evidence, words: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+    """The words that fall nearly as much as any, and most first; of each, its tokens that fall most first."""
+    falls = evidence.falls
+    sizes = {tuple(word): float(falls[list(word)].sum()) for word in words}
+    least = max([LEAST / NEAR, *sizes.values()]) * NEAR
+    chosen = sorted((word for word, size in sizes.items() if size >= least), key=lambda word: -sizes[word])
+    return [sorted(word, key=lambda token: -falls[token]) for word in chosen]
+
+
+def spaced_words(reading: Reading) -> list[list[int]]:
+    """The tokens of each word of the reply, without punctuation at its ends: "9:05" is one."""
+    words: list[list[int]] = []
+    end, joint = -1, False
+    pending: list[int] = []
+    for unit in reading.reply_units("word"):
+        start, stop = unit.span
+        if unit.text[:1].isalnum():
+            if joint and start == end and words:
+                words[-1] += [*pending, *unit.tokens]
+            else:
+                words.append(list(unit.tokens))
+            pending, joint, end = [], True, stop
+        elif unit.text in JOINTS and start == end and not pending:
+            pending, end = list(unit.tokens), stop
+        else:
+            joint = False
+    return words
+
+
+def places_of(reading: Reading, units: Sequence[Unit]) -> tuple[Place, ...]:
+    """Every source and, where there are no documents, those of its units that say something."""
+    places: list[Place] = [(source, None) for source in sorted({unit.source for unit in units})]
+    count = sum(map(_says_something, units))
+    if not _has_documents(reading) and len(places) < count <= MOST_PARTS:
+        for source, _ in list(places):
+            mine = [unit for unit in units if unit.source == source]
+            places += [(source, i) for i, unit in enumerate(mine) if len(mine) > 1 and _says_something(unit)]
+    return tuple(places)
+
+
+def _has_documents(reading: Reading) -> bool:
+    return any(source.kind == "document" for source in reading.prompt.sources)
+
+
+def _says_something(unit: Unit) -> bool:
+    """Whether a unit is more than punctuation."""
+    return any(map(str.isalnum, unit.text))

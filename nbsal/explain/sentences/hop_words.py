@@ -1,0 +1,70 @@
+"""What of the scores of a part of a reply came through earlier words of the reply, and which words carried it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nbsal.explain.prompt.reading import Reading
+from nbsal.explain.scoring.hops import Followed
+from nbsal.explain.sentences.evidence import spaced_words
+from nbsal.support.arrays import Floats
+
+SHOWN = 4  # words of a hop
+LEAST = 0.02  # share from which a word is shown
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """A word of the reply that carried scores, with its tokens, and its share of the scores of the part."""
+
+    text: str
+    tokens: tuple[int, ...]
+    share: float
+
+
+@dataclass(frozen=True)
+class Through:
+    """The share that came through the reply, the words that carried most at each hop, and the document it came from.
+
+    `document` is the one whose scores grew most, as a sentence names it; blank if none did.
+    """
+
+    share: float
+    hops: tuple[tuple[Carrier, ...], ...]
+    document: str
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """The scores of a reply's tokens before and after they were followed."""
+
+    reading: Reading
+    scores: Floats
+    followed: Followed
+
+    def find(self, tokens: Sequence[int]) -> Through:
+        """What came through the reply to some tokens, each of which counts by the size of its scores."""
+        at, start = list(tokens), self.reading.start
+        sizes = np.abs(self.scores[at]).sum(1)
+        weights = sizes / sizes.sum() if sizes.any() else sizes
+        share = float(self.followed.arrived[1:, at].sum(0) @ weights)
+        passed = np.abs(self.followed.carried[:-1, at])  # what the last hop left was read by none
+        by_hop = np.einsum("hpt,p->ht", passed, weights)
+        gains = (self.followed.scores[at, :start] - self.scores[at, :start]).sum(0)
+        return Through(share, tuple(map(self._words, by_hop)), self._document(gains))
+
+    def _words(self, shares: Floats) -> tuple[Carrier, ...]:
+        """The words with the largest shares of a hop."""
+        reply, spans = self.reading.reply, self.reading.reply_spans
+        words = [
+            Carrier(reply[spans[word[0]][0] : spans[word[-1]][1]].strip(), tuple(word), float(shares[word].sum()))
+            for word in spaced_words(self.reading)
+        ]
+        return tuple(sorted((word for word in words if word.share >= LEAST), key=lambda word: -word.share)[:SHOWN])
+
+    def _document(self, gains: Floats) -> str:
+        prompt = self.reading.prompt
+        documents = [number for number, source in enumerate(prompt.sources) if source.kind == "document"]
+        sums = [float(gains[np.array(prompt.owners) == number].sum()) for number in documents]
+        return f"document {np.argmax(sums) + 1}" if sums and max(sums) > 0 else ""
