@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch import nn
@@ -47,12 +48,13 @@ class Known:
             self.numbered, self.leaving_out, self.reuse = False, Lengths(), Lengths()
 
 
-_KNOWN: WeakKeyDictionary[nn.Module, Known] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[nn.Module, tuple[Any, Known]] = WeakKeyDictionary()
 
 
 def known_of(subject: Subject) -> Known:
-    """What is known of a subject's model; a changed model has another twin, of which nothing is known."""
-    if (model := subject.twin) not in _KNOWN:
+    """What is known of a subject's model in its present version: weights may decide how it measures distances."""
+    model, version = subject.twin, subject.model_version
+    if model not in _KNOWN or _KNOWN[model][0] != version:
         numbered = "position_ids" in inspect.signature(model.forward).parameters
-        _KNOWN[model] = Known(numbered, architecture.first_position(model))
-    return _KNOWN[model]
+        _KNOWN[model] = version, Known(numbered, architecture.first_position(model))
+    return _KNOWN[model][1]

@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from nbsal.model.loading.adapters import adapter_layers
 from nbsal.model.loading.stand_in import StandIn
 from nbsal.model.running.modes import undoing_modes
-from nbsal.model.running.version import Version
+from nbsal.model.running.version import Version, tensors_version
 from nbsal.support.errors import ModelError, NbsalError
 from nbsal.support.warning import warn_once
 
@@ -60,7 +60,13 @@ class Twin:
         self._original: Any = None if isinstance(source, Twin) else source
         self._convert = convert or share
         self._module: Any = None
-        self._version: Any = None  # of the model when the module was made
+        self._seen: Any = (
+            None  # the model when the module was made, without what its weights hold, or a parent's version
+        )
+        self._copied: list[Tensor] = []  # of the model, which the module does not share
+        self._copied_version: Any = None
+        self._version: Any = None  # of the model when it was last asked for
+        self._counts = False  # whether that is the model's now, as long as a run lasts
         self._intact = False  # whether the last run has ended
         self.direct = False  # whether the model itself is run, since it cannot be copied
         self.renew_locks()
@@ -99,6 +105,11 @@ class Twin:
         with self.lock, nullcontext():
             if not self._running.locked():
                 self._renew_if_changed()
+            if not self._counts:
+                version = self._seen.with_numbers() if self._parent is None else self._seen
+                if self._version != version:  # the same object for as long as it is equal
+                    self._version = version
+                self._counts = True
             return self._version
 
     def run(self, function: Callable[[], Result]) -> Result:
@@ -123,14 +134,18 @@ class Twin:
         return result
 
     def _renew_if_changed(self) -> None:
-        if self._parent is None:
-            version = _when_unchanged(lambda: Version().add_model(self._original))
-            is_same = version == self._version
+        self._counts = False
+        if self._parent is None:  # what its weights hold, the module's do too, but for those of their own memory
+            seen = _when_unchanged(lambda: Version().add_model(self._original))
+            is_same = seen == self._seen and tensors_version(self._copied) == self._copied_version
+            if not is_same:
+                self._copied = _copied(self._original)
+                self._copied_version = tensors_version(self._copied)
         else:
-            version = self._parent.update()
-            is_same = version is self._version  # which the parent has as long as its own module
+            seen = self._parent.update()
+            is_same = seen is self._seen
         if not is_same or not self._intact:
-            self._module, self._version = self._make_module(), version
+            self._module, self._seen = self._make_module(), seen
             self._intact = True
 
     def _make_module(self) -> Any:
@@ -155,18 +170,31 @@ class Twin:
 
 def share(model: Any) -> Any:
     """A copy of a model in evaluation mode that shares its weights, which it does not train."""
-    unmerged = [layer for _, layer in adapter_layers(model) if layer.disable_adapters and layer.merged]
-    rewritten = {id(tensor) for layer in unmerged for tensor in layer.parameters()}  # by the next forward pass
+    copied = set(map(id, _copied(model)))
     with torch.inference_mode(False):
-        return copy_model(model, lambda tensor: _shared(tensor, id(tensor) in rewritten)).eval()
+        return copy_model(model, lambda tensor: _shared(tensor, id(tensor) in copied)).eval()
 
 
-def _shared(tensor: Tensor, rewritten: bool) -> Tensor:
-    if is_traceable_wrapper_subclass(tensor):  # type: ignore[unreachable]  # torchao's: no memory of their own
+def _copied(model: Any) -> list[Tensor]:
+    """The tensors of a model that a copy does not share with it, since its next forward pass may write to them."""
+    if isinstance(model, StandIn):
+        return []
+    unmerged = [layer for _, layer in adapter_layers(model) if layer.disable_adapters and layer.merged]
+    rewritten = {id(tensor) for layer in unmerged for tensor in layer.parameters()}
+
+    def is_copied(tensor: Tensor) -> bool:
+        if is_traceable_wrapper_subclass(tensor):  # type: ignore[unreachable]  # torchao's: no memory of their own
+            return False  # type: ignore[unreachable]
+        buffer = not isinstance(tensor, nn.Parameter) and tensor.nbytes <= OWN_BUFFER
+        return buffer or id(tensor) in rewritten or tensor.is_inference()  # through which no gradient passes
+
+    return [tensor for tensor in (*model.parameters(), *model.buffers()) if is_copied(tensor)]
+
+
+def _shared(tensor: Tensor, copied: bool) -> Tensor:
+    if is_traceable_wrapper_subclass(tensor):  # type: ignore[unreachable]
         return tensor  # type: ignore[unreachable]
-    rewritten |= not isinstance(tensor, nn.Parameter) and tensor.nbytes <= OWN_BUFFER
-    rewritten |= tensor.is_inference()  # through which no gradient passes
-    shared = tensor.detach().clone() if rewritten else tensor.detach()
+    shared = tensor.detach().clone() if copied else tensor.detach()
     if not isinstance(tensor, nn.Parameter):
         return shared
     result: Tensor = Tensor._make_subclass(type(tensor), shared, False)

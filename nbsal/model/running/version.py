@@ -1,6 +1,6 @@
 """What a model's output depends on, as a value that differs after a change; results that are cached depend on it.
 
-Covered, in about a millisecond for twelve layers: the modules with their classes, hooks and plain attributes, numbers
+Covered, in less than a millisecond for six layers: the modules with their classes, hooks and plain attributes, numbers
 and names in the configuration, and for every weight which tensor it is, where it lies, how often it was written, and
 some of its numbers. Comparing all numbers would take as long as a forward pass. The sample is there for writes through
 `.data` or numpy, which PyTorch does not count: it has every number of a small weight and `SAMPLE` of a large one, so
@@ -8,6 +8,7 @@ that a training step, a merged adapter or a pruned head is seen, and a change of
 Nor is what a hook's function keeps to itself.
 """
 
+import copy
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, Self
@@ -45,7 +46,7 @@ class Version:
         )
 
     def add_model(self, model: nn.Module) -> Self:
-        """Add all modules of a model with their attributes, one after the other."""
+        """Add all modules of a model with their attributes, one after the other, without what its tensors hold."""
         modules = [model]
         for module in modules:  # grows while it is read
             attributes = dict(vars(module))  # another thread may add some meanwhile
@@ -62,14 +63,20 @@ class Version:
                     modules += [child for child in value.values() if self._is_new(child)]
                 elif kind not in _CONTAINERS or value:
                     self._add(value, DEPTH)
-        return self.add_tensors(self.tensors)
+        self.objects += self.tensors
+        self.values += [tensor.data_ptr() for tensor in self.tensors]
+        return self
 
-    def add_tensors(self, tensors: Iterable[Tensor]) -> Self:
-        """Add some tensors."""
+    def with_numbers(self) -> "Version":
+        """The same, with how often the tensors were written, and some of their numbers."""
+        result = copy.copy(self)
+        result.values = [*self.values]
+        return result._add_numbers()
+
+    def _add_numbers(self) -> Self:
         samples: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
-        for tensor in tensors:
-            self.objects.append(tensor)
-            self.values.append((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version))
+        for tensor in self.tensors:
+            self.values.append(0 if tensor.is_inference() else tensor._version)
             if not tensor.is_meta and (type(tensor) in _PLAIN or type(tensor.data) is Tensor):
                 samples.setdefault((tensor.device, tensor.dtype), []).append(sample(tensor))
         # As bytes, since NaN equals nothing.
@@ -109,7 +116,11 @@ class Version:
 
 def tensors_version(tensors: Iterable[Tensor]) -> Version:
     """The version of some tensors."""
-    return Version().add_tensors(tensors)
+    version = Version()
+    version.tensors += tensors
+    version.objects += version.tensors
+    version.values += [tensor.data_ptr() for tensor in version.tensors]
+    return version.with_numbers()
 
 
 def sample(tensor: Tensor) -> Tensor:
