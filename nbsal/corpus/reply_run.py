@@ -9,9 +9,9 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from nbsal.corpus.folder.destination import open_destination
-from nbsal.corpus.folder.manifest import Plan, Shard
+from nbsal.corpus.folder.manifest import RunSettings, Shard
 from nbsal.corpus.folder.storage import Storage
-from nbsal.corpus.reading.sources import Source, UnreadableRow, open_columns
+from nbsal.corpus.reading.sources import RowStream, UnreadableRow, open_columns
 from nbsal.corpus.replies import Replies, open_replies
 from nbsal.corpus.reply_table import ASKED, Answers, to_table
 from nbsal.corpus.run import check_explainers, run_shards
@@ -82,12 +82,12 @@ def explain_replies(
     shard_rows, recorded = positive_number(shard_rows, "shard_rows"), _plan_settings(settings, columns)
 
     def create_task(tokens: int | None) -> Task:
-        plan = Plan.create(members, shard_rows, asked, None, "float32", tokens, recorded)
+        plan = RunSettings.create(members, shard_rows, asked, None, "float32", tokens, recorded)
         return ReplyTask(explainers=members, plan=plan, settings=settings, columns=tuple(columns))
 
     opened = open_columns(source, list(columns.values()), texts=False)
     plain_rows = (tuple(map(plain, row)) if isinstance(row, tuple) else plain(row) for row in opened.rows)
-    rows = Source(plain_rows, opened.total)
+    rows = RowStream(plain_rows, opened.total)
     run_shards(create_task, rows, storage, Replies, client, resume, overwrite, progress, cancel)
     return open_replies(out)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.corpus.folder.manifest import Plan, Shard, source_digest
+from nbsal.corpus.folder.manifest import RunSettings, Shard, source_digest
 from nbsal.corpus.folder.storage import Storage, digest
 from nbsal.corpus.parquet import RowResult, scale_scores, to_table
 from nbsal.corpus.reading.sources import UnreadableRow
@@ -28,7 +28,7 @@ class Task(ABC):
     """What a run does with each shard: the explainers, which explain one model, and the plan."""
 
     explainers: Mapping[str, Explainer]
-    plan: Plan
+    plan: RunSettings
 
     @property
     def subject(self) -> Subject:
@@ -111,7 +111,13 @@ def token_batches(rows: Encoded, tokens: int) -> Iterator[list[int]]:
 
 
 def write_shard(
-    storage: Storage, plan: Plan, number: int, values: Sequence[Any], data: bytes, sizes: Sequence[int], cut: int = 0
+    storage: Storage,
+    plan: RunSettings,
+    number: int,
+    values: Sequence[Any],
+    data: bytes,
+    sizes: Sequence[int],
+    cut: int = 0,
 ) -> Shard:
     """Write a shard's table, and describe it; `sizes` are the numbers of tokens of the rows that were explained."""
     name = f"part-{number:06}.parquet"

@@ -26,7 +26,7 @@ from nbsal.explain.scoring.statistics import token_statistics
 from nbsal.explain.sentences.evidence import evidence_level, measure, passes, subsets
 from nbsal.methods.base import REGISTER, Method
 from nbsal.methods.perturbation import Perturbation
-from nbsal.model.served.calls import Plan
+from nbsal.model.served.calls import CallEstimate
 from nbsal.model.served.queries import Needs
 from nbsal.model.served.server import Server
 from nbsal.model.subject import Subject
@@ -217,7 +217,7 @@ def _runnings(
     return runnings
 
 
-def plan_reply(explainers: Mapping[str, Explains], asked: Any, reply: Any, settings: ReplySettings) -> Plan:
+def plan_reply(explainers: Mapping[str, Explains], asked: Any, reply: Any, settings: ReplySettings) -> CallEstimate:
     """The most calls that explaining a reply needs, all of them known before the reply is."""
     subject = next(iter(explainers.values())).subject
     server = served.server_of(subject)

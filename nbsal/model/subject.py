@@ -16,7 +16,7 @@ from nbsal.model.loading import adapters, copies
 from nbsal.model.loading.composite import transformer_of
 from nbsal.model.loading.kinds import check_config, check_kind, check_labels
 from nbsal.model.loading.stand_in import Encoder, StandIn
-from nbsal.model.loading.usage import PLAIN, PREDICTS_TOKENS, Usage
+from nbsal.model.loading.usage import PLAIN, PREDICTS_TOKENS, Preprocessing
 from nbsal.model.pooling import Pooling, probe
 from nbsal.model.running import architecture
 from nbsal.model.running.double import double_model
@@ -59,7 +59,7 @@ class Subject:
         lm_head: LMHead | None = None,
         default_layer: int | None = None,
         mask: Any = None,
-        usage: Usage = PLAIN,
+        usage: Preprocessing = PLAIN,
     ) -> None:
         check_kind(model)
         self._twin = twin_of(model)

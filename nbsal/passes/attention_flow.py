@@ -39,7 +39,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Flow:
+class AttentionFlow:
     """What arrives at query, key and value; and the evidence, [batch, query, key].
 
     That is the relevance of the map times its gradient where positive, averaged over heads.
@@ -58,7 +58,7 @@ def flow(
     attention_filter: Filter,
     rules: Rules,
     precision: torch.dtype,
-) -> Flow:
+) -> AttentionFlow:
     """What relevance and a gradient at the mixed values come to at what these are mixed of.
 
     Gradients are computed in `precision`; without one, there is no evidence.
@@ -88,7 +88,7 @@ def flow(
             evidence[:, queries, keys] = product.relu_().mean(1)
             slopes.add(slope, weights.to(precision), queries, keys)
         onwards.add(at_map, scores, weights, queries, keys)
-    return Flow([] if slopes is None else slopes.parts, onwards.result(), evidence)
+    return AttentionFlow([] if slopes is None else slopes.parts, onwards.result(), evidence)
 
 
 class _Gradients:

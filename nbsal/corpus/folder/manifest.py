@@ -29,7 +29,7 @@ TOKENS = {"cpu": 1024, "cuda": 16384}
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunSettings:
     """Everything that determines the scores of a corpus. A run can only be resumed under the same plan.
 
     The names of its fields are keys of the stored manifest. Where several differ, the first is named in the error.
@@ -164,7 +164,7 @@ class Shard:
 class Manifest:
     """The plan of a run and its finished shards by number."""
 
-    plan: Plan
+    plan: RunSettings
     shards: dict[int, Shard] = field(default_factory=dict)
     complete: bool = False
 
@@ -188,7 +188,7 @@ class Manifest:
             shards = {int(number): Shard(**shard) for number, shard in stored["shards"].items()}
             for shard in shards.values():
                 shard.check()
-            return cls(Plan.from_json(stored["plan"]), shards, stored["complete"])
+            return cls(RunSettings.from_json(stored["plan"]), shards, stored["complete"])
 
     def write(self, storage: Storage) -> None:
         content = {

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from nbsal.model.served.alignment import Expected, reply_tokens
 from nbsal.model.served.cache import checksum, damaged
-from nbsal.model.served.calls import Call, Caller, Failure, Plan
+from nbsal.model.served.calls import Call, Caller, CallEstimate, Failure
 from nbsal.model.served.endpoint import Endpoint
 from nbsal.model.served.forms import (
     BROKEN,
@@ -114,7 +114,7 @@ class Server:
             raise damaged(self.endpoint.cache.path)
         return [each for each in scores if each is not None]
 
-    def plan(self, needs: Sequence[Needs]) -> Plan:
+    def plan(self, needs: Sequence[Needs]) -> CallEstimate:
         """The most that would be sent for some replies, unless requests fail; what several need is sent once."""
         sizes: dict[str, int] = {}  # of each call, in tokens
         for need in needs:
@@ -128,7 +128,7 @@ class Server:
             0 if self.is_function else max((self._detecting(need) for need in needs if not need.agreement), default=0)
         )
         tokens = sum(missing) + detecting * max(sizes.values(), default=0)
-        return Plan(len(missing) + detecting, tokens)
+        return CallEstimate(len(missing) + detecting, tokens)
 
     def _detecting(self, need: Needs) -> int:
         """How many forms may have to be tried."""

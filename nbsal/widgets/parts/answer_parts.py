@@ -153,14 +153,14 @@ def tokens_trait(reading: Reading) -> dict[str, Any]:
         special = owner < 0 or prompt.special[i]
         part = max(owner, 0)
         span = (0, 0) if special else place or (0, len(texts[part]))
-        places.append(wire.Place(part, *span, i in begins, special, prompt.tokens[i] if special else None))
+        places.append(wire.TokenPlace(part, *span, i in begins, special, prompt.tokens[i] if special else None))
     for i, span in enumerate(reading.reply_spans):
         special = reading.reply_special[i]
         piece = reading.reply[slice(*span)]
         left = span[0] + len(piece) - len(piece.lstrip()) if piece.strip() else span[0]
         low, high = (min(max(at - first, 0), last - first) for at in (left, span[1]))
         name = reading.reply_tokens[i] if special else None
-        places.append(wire.Place(len(texts), low, high, start + i in begins, special, name))
+        places.append(wire.TokenPlace(len(texts), low, high, start + i in begins, special, name))
     return wire.pack([*texts, reading.reply[first:last]], places)
 
 
