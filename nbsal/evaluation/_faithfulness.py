@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nbsal.evaluation import published
 from nbsal.evaluation._hiding import check_fractions, evaluate_hiding
-from nbsal.evaluation.cache import Cache, Explainers, Run, Tokens
+from nbsal.evaluation.cache import Cache, Explainers, RankedTexts, Tokens
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, UnknownName
@@ -108,7 +108,7 @@ def hidden_at(order: Tokens, points: Sequence[float], shares: Sequence[float]) -
     return [*(order[:count] for count in counts), *(order[count:] for count in share_counts)]
 
 
-def log_probabilities(run: Run, logits: Tensor, label: int | None) -> Floats:
+def log_probabilities(run: RankedTexts, logits: Tensor, label: int | None) -> Floats:
     """Log-probabilities of one class for every coalition: `label`, or the most likely class of the first coalition."""
     multi_label = run.subject.activation == "sigmoid"
     exact = logits.double()
@@ -117,7 +117,7 @@ def log_probabilities(run: Run, logits: Tensor, label: int | None) -> Floats:
 
 
 def _losses(
-    run: Run, logits: Sequence[Tensor], gold: list[int] | None, count: int, share_count: int
+    run: RankedTexts, logits: Sequence[Tensor], gold: list[int] | None, count: int, share_count: int
 ) -> dict[str, Floats]:
     """The values of each measure, as [point, text], at `count` points of AOPC and `share_count` shares."""
     labels = [None] * len(logits) if gold is None else gold

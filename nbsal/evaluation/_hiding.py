@@ -11,7 +11,7 @@ from nbsal.ablation.decision import filler_id
 from nbsal.evaluation.cache import (
     Cache,
     Explainers,
-    Run,
+    RankedTexts,
     Tokens,
     cache_or_new,
     encode_texts,
@@ -41,7 +41,7 @@ def evaluate_hiding(
     explain_labels: bool,
     hidden: Callable[[Row, Tokens], Sequence[Tokens]],
     way: str | int,
-    measure: Callable[[Run, Sequence[Tensor], list[int] | None], Mapping[str, Floats]],
+    measure: Callable[[RankedTexts, Sequence[Tensor], list[int] | None], Mapping[str, Floats]],
     points: Mapping[str, Sequence[float]],
     metric: MetricInfo,
     notes: Sequence[str],
@@ -73,7 +73,7 @@ def evaluate_hiding(
     with cache_or_new(cache) as cache, Meter(total, progress, cancel) as meter:
         explanations = cache.explain([explainer for _, explainer in flat], rows, targets, batch_size, meter)
         runs = [
-            Run(explainer.subject, rows[explainer.subject], token_order(saliencies, name))
+            RankedTexts(explainer.subject, rows[explainer.subject], token_order(saliencies, name))
             for (name, explainer), saliencies in zip(flat, explanations, strict=True)
         ]
         sets = [[hidden(*text) for text in zip(run.rows, run.orders, strict=True)] for run in runs]

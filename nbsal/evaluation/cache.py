@@ -34,7 +34,7 @@ Tokens = Sequence[int]
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class RankedTexts:
     """One run of an explainer: for each text, its content tokens from most to least important."""
 
     subject: Subject
@@ -93,7 +93,7 @@ class Cache:
         ]
 
     def logits_without(
-        self, runs: Sequence[Run], hidden: Sequence[Sequence[Sequence[Tokens]]], way: str | int, meter: Meter
+        self, runs: Sequence[RankedTexts], hidden: Sequence[Sequence[Sequence[Tokens]]], way: str | int, meter: Meter
     ) -> list[list[Tensor]]:
         """Logits of every text of every run without each of some sets of tokens; `meter` counts sets."""
         run_logits: dict[int, list[Tensor]] = {}

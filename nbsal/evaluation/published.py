@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation._hiding import LABELS, check_classifier, label_indices
-from nbsal.evaluation.cache import Cache, Explainers, Run, Tokens, cache_or_new, encode_texts, named_explainers
+from nbsal.evaluation.cache import Cache, Explainers, RankedTexts, Tokens, cache_or_new, encode_texts, named_explainers
 from nbsal.evaluation.curve import Curve, text_order
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.model.text.tokens import Encoded, Row
@@ -74,7 +74,7 @@ def published_deletion(
     with cache_or_new(cache) as cache, Meter(total, progress, cancel) as meter:
         saliencies = cache.explain(flat, {subject: Encoded(explained, encoded.pad_id)}, gold, batch_size, meter)
         orders = [[_order(s.scores) for s in run] for run in saliencies]
-        runs = [Run(subject, Encoded(perturbed, encoded.pad_id), run_orders) for run_orders in orders]
+        runs = [RankedTexts(subject, Encoded(perturbed, encoded.pad_id), run_orders) for run_orders in orders]
         hidden = [[_hidden(*pair) for pair in zip(perturbed, run.orders, strict=True)] for run in runs]
         logits = cache.logits_without(runs, hidden, 0, meter)
     logs = np.array(

@@ -94,7 +94,7 @@ def deciding_positions(trace: Trace) -> Tensor:
 
     In float32 at least: products through many blocks would round too much in half precision.
     """
-    subject, pooling = trace.subject, trace.subject.measured_pooling
+    subject, pooling = trace.subject, trace.subject.probed_pooling
     if pooling is not None and not pooling.last_layer_only:
         raise ModelError(
             f"The head of {subject.name} reads more than its last layer, and a method that follows attention or "

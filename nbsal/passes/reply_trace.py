@@ -24,7 +24,7 @@ from nbsal.passes.last_block import AttentionCalls, Starts
 from nbsal.passes.plan import TraceJob
 from nbsal.passes.run import run
 from nbsal.passes.stream import Block, Selection
-from nbsal.passes.trace import Trace, Whole
+from nbsal.passes.trace import AtOnce, Trace
 from nbsal.support.progress import Meter
 
 MOST = 8  # predictions that are propagated together
@@ -71,7 +71,7 @@ def each_prediction(
                 (gradient,) = torch.autograd.grad(values.sum(), states.top, retain_graph=True)
                 begin = TopStarts([states.top], positions, gradient[0])
             size = chunk or _chunk(subject, len(row), bool(wanted), bool(forward.maps))
-            source = FusedMaps(forward.calls) if forward.calls else Whole()
+            source = FusedMaps(forward.calls) if forward.calls else AtOnce()
 
             def propagate(job: TraceJob) -> Trace:
                 part = _copies(job, logits, values, source)
@@ -131,7 +131,7 @@ def _forward(
 
 
 @dataclass(frozen=True, eq=False)
-class FusedMaps(Whole):
+class FusedMaps(AtOnce):
     """The recorded values of all blocks; rows of maps, and means over heads, are computed of what attention read."""
 
     calls: Sequence[FusedAttention]
@@ -160,7 +160,7 @@ def _chunk(subject: Subject, size: int, gradients: bool, maps: bool) -> int:
     return max(1, min(MOST, CELLS // (subject.heads * size**2))) if maps else max(1, min(MOST, ROWS // size))
 
 
-def _copies(job: TraceJob, logits: Tensor, values: Tensor, source: Whole) -> Trace:
+def _copies(job: TraceJob, logits: Tensor, values: Tensor, source: AtOnce) -> Trace:
     """A trace of one copy of the row for each target, whose text ends there, without any parts yet."""
     decisions = [Decision(target.label, logits.new_empty(0), target) for target in job.targets]
     rows = logits.detach().expand(len(job.rows), *logits.shape[1:])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from nbsal.explain.prompt import chat, rendering
-from nbsal.explain.prompt.reading import Prompt, Reading, part_at
+from nbsal.explain.prompt.reading import Prompt, PromptWithReply, part_at
 from nbsal.explain.prompt.sources import Piece, Request, Source, like
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokenize import special_ids
@@ -155,7 +155,7 @@ def _with_status(request: Request, places: Sequence[chat.ContentPlace | None]) -
     return tuple(replace(source, status=status.get(number, "read")) for number, source in enumerate(request.sources))
 
 
-def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> Reading:
+def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> PromptWithReply:
     """The prompt with a reply of those tokens; special ones have a place in its text, but no characters."""
     tokenizer, structure = subject.tokenizer, special_ids(subject.tokenizer)
     text, located = spans_of(lambda part: decode(tokenizer, part), content_ids(tokenizer, ids))
@@ -164,7 +164,7 @@ def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> Reading:
     for hidden in special:
         spans.append((at, at) if hidden else next(rest))
         at = spans[-1][1]
-    return Reading(
+    return PromptWithReply(
         prompt=prompt,
         reply_ids=tuple(ids),
         reply=text,

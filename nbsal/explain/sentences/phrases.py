@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbsal.explain.prompt.reading import Reading
+from nbsal.explain.prompt.reading import PromptWithReply
 from nbsal.explain.sentences.reply_facts import PartFacts, ReplyFacts, part_text
 from nbsal.explain.sentences.reply_sentences import matrix_finding
 from nbsal.support.arrays import Floats
@@ -39,7 +39,7 @@ class PhraseMatrix:
         return cls([(token,)], [name], np.array([facts.shares]), matrix_finding([facts]))
 
 
-def phrases(reading: Reading) -> list[tuple[int, ...]]:
+def phrases(reading: PromptWithReply) -> list[tuple[int, ...]]:
     """The tokens of each phrase of a short reply, or of each sentence of a long one.
 
     A phrase ends behind punctuation, and before a short word that follows a longer one: "was borrowed | by Boris,".

@@ -237,7 +237,7 @@ class Server:
         question, expected = self._question(form, query)
         body = self._body(form, question)
         most = largest_reply(question, self.endpoint.top)
-        tokens, generated = post(self.endpoint, self._path(form.path), body, most, partial(read_tokens, form))
+        tokens, generated = post(self.endpoint, self._url(form.path), body, most, partial(read_tokens, form))
         return tokens, generated, expected
 
     def _call(self, form: Form, query: Query) -> Call:
@@ -256,7 +256,7 @@ class Server:
     def _named(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         return body if path == GENERATE else {"model": self.endpoint.model, **body}
 
-    def _path(self, path: str) -> str:
+    def _url(self, path: str) -> str:
         base = urlsplit(str(self.endpoint.url)).path
         return (base.removesuffix("/v1") if path == GENERATE else base) + path
 
@@ -306,7 +306,7 @@ class Server:
         return Call(checksum([self.endpoint.address, path, body]), lambda: self._read_text(path, body, most))
 
     def _read_text(self, path: str, body: Any, most: int) -> str:
-        text = post(self.endpoint, self._path(path), body, ROOM + most, partial(_written_text, path))
+        text = post(self.endpoint, self._url(path), body, ROOM + most, partial(_written_text, path))
         if not isinstance(text, str):
             raise ServerError(f"The server {self.endpoint.address} returned no text.")
         if len(text) > most:

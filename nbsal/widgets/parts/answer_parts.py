@@ -11,7 +11,7 @@ from nbsal.ablation.texts import REMOVE
 from nbsal.explain.answer import Answer
 from nbsal.explain.answer_page import AnswerPicture
 from nbsal.explain.judgement import Judgement
-from nbsal.explain.prompt.reading import Reading, Unit
+from nbsal.explain.prompt.reading import PromptWithReply, Unit
 from nbsal.explain.prompt.sources import Source
 from nbsal.explain.scoring.hops import Count
 from nbsal.explain.scoring.lazy import ReplyExperiment, prompts
@@ -141,7 +141,7 @@ def sources_trait(sources: Sequence[Source], answer: Answer | None = None) -> li
     ]
 
 
-def tokens_trait(reading: Reading) -> dict[str, Any]:
+def tokens_trait(reading: PromptWithReply) -> dict[str, Any]:
     """The tokens of prompt and reply, each in the text of its source; the reply is the last text."""
     prompt, start = reading.prompt, reading.start
     texts = [source.text for source in prompt.sources]
@@ -164,12 +164,12 @@ def tokens_trait(reading: Reading) -> dict[str, Any]:
     return wire.pack([*texts, reading.reply[first:last]], places)
 
 
-def reply_text(reading: Reading) -> str:
+def reply_text(reading: PromptWithReply) -> str:
     """The text of a reply, without special tokens and white space around it."""
     return reading.reply[slice(*reply_span(reading))]
 
 
-def reply_span(reading: Reading) -> tuple[int, int]:
+def reply_span(reading: PromptWithReply) -> tuple[int, int]:
     """The characters of the reply that are text, without special tokens and white space around it."""
     spans = [reading.reply_spans[i] for i in reading.content]
     text = reading.reply[spans[0][0] : spans[-1][1]]
@@ -320,7 +320,7 @@ def picture(result: AnswerResult, selected: Sequence[int], struck: Sequence[Stru
     return replace(drawn, struck=frozenset(taken))
 
 
-def struck_tokens(reading: Reading, struck: Struck) -> list[int]:
+def struck_tokens(reading: PromptWithReply, struck: Struck) -> list[int]:
     """The positions that are taken out."""
     units = [unit for unit in reading.units("sentence") if unit.source == struck.source]
     chosen = units if struck.sentence is None else units[struck.sentence : struck.sentence + 1]
