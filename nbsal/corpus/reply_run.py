@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from nbsal.corpus.folder.destination import open_destination
 from nbsal.corpus.folder.manifest import RunSettings, Shard
 from nbsal.corpus.folder.storage import Storage
-from nbsal.corpus.reading.sources import RowStream, UnreadableRow, open_columns
 from nbsal.corpus.replies import Replies, open_replies
 from nbsal.corpus.reply_table import ASKED, Answers, to_table
 from nbsal.corpus.run import check_explainers, run_shards
 from nbsal.corpus.shards import Pending, Task, error_text, write_shard
+from nbsal.corpus.sources.open import RowStream, UnreadableRow, open_columns
 from nbsal.evaluation.cache import Explainers
 from nbsal.explain.prompt.generate import Generated
 from nbsal.explain.replies import check_budget, explain_row, plain, write_rows

@@ -14,8 +14,8 @@ from nbsal.corpus.dataset import Corpus, open_corpus
 from nbsal.corpus.folder.destination import open_destination
 from nbsal.corpus.folder.manifest import VOCABULARY, Manifest, RunSettings, Shard, source_digest, vocabulary_json
 from nbsal.corpus.folder.storage import Storage
-from nbsal.corpus.reading.sources import Columns, RowStream, open_source
 from nbsal.corpus.shards import Pending, ShardTask, Task
+from nbsal.corpus.sources.open import Columns, RowStream, open_source
 from nbsal.corpus.stored import Stored
 from nbsal.evaluation.cache import Explainers, named_explainers
 from nbsal.explain.explainer import Explainer

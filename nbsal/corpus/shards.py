@@ -10,9 +10,9 @@ import numpy as np
 from nbsal.corpus.folder.manifest import RunSettings, Shard, source_digest
 from nbsal.corpus.folder.storage import Storage, digest
 from nbsal.corpus.parquet import RowResult, scale_scores, to_table
-from nbsal.corpus.reading.sources import UnreadableRow
+from nbsal.corpus.sources.open import UnreadableRow
+from nbsal.explain.batches import explain_rows
 from nbsal.explain.explainer import Explainer
-from nbsal.explain.many import explain_rows
 from nbsal.explain.saliency import Saliency
 from nbsal.model.running import batching
 from nbsal.model.subject import Subject

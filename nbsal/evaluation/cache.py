@@ -19,8 +19,8 @@ from nbsal.ablation import experiment, tables
 from nbsal.ablation.decision import DecisionText
 from nbsal.ablation.engine import Ablation
 from nbsal.ablation.experiment import Experiment
+from nbsal.explain.batches import batches_for, explain_rows
 from nbsal.explain.explainer import Explainer
-from nbsal.explain.many import batches_for, explain_rows
 from nbsal.explain.saliency import Saliency
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded, Row

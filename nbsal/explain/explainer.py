@@ -11,8 +11,8 @@ from torch import Tensor
 
 from nbsal.ablation.engine import Ablation
 from nbsal.explain import checking
+from nbsal.explain.batches import explain_batch, explain_many, plan_batch, windows_of
 from nbsal.explain.explanation import PAIRED, versions
-from nbsal.explain.many import explain_batch, explain_many, plan_batch, windows_of
 from nbsal.explain.replies import explain_rows
 from nbsal.explain.reply import explain_reply, plan_reply
 from nbsal.explain.reply_settings import ReplySettings

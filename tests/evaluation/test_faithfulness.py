@@ -9,7 +9,7 @@ import nbsal
 from nbsal.ablation.decision import WAYS as WAYS_TO_HIDE
 from nbsal.evaluation import faithfulness, published
 from nbsal.evaluation._faithfulness import FRACTIONS, SHARES
-from nbsal.explain.many import explain_batch
+from nbsal.explain.batches import explain_batch
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.errors import InputError, UnknownName
 from tests import axioms, zoo

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Any, Self
 
 from nbsal.corpus.folder.storage import Storage, digest
-from nbsal.corpus.reading.sources import Columns, UnreadableRow
+from nbsal.corpus.sources.open import Columns, UnreadableRow
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Decoded, Subject, identity
 from nbsal.model.head_mask import HeadMask

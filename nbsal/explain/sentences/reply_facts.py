@@ -163,7 +163,7 @@ class ReplyFacts:
         through = self.carried.find(at) if self.carried is not None and scores is None else None
         scores = self.scores.total(at) if scores is None else scores
         at = self.measured(at)
-        shared = tuple(shares(self.reading, scores).tolist())
+        shared = tuple(fractions(self.reading, scores).tolist())
         rows, named, members = self._candidates
         sums = (members @ scores).tolist()
         if self.evidence is None:
@@ -267,7 +267,7 @@ def source_names(sources: Sequence[Source]) -> list[SourceName]:
     return names
 
 
-def shares(reading: PromptWithReply, scores: Floats) -> Floats:
+def fractions(reading: PromptWithReply, scores: Floats) -> Floats:
     """What each source adds, and last what the reply so far does, as signed shares whose sizes sum to 1.
 
     `scores` are those of a target, one for each token of prompt and reply. The template's own tokens are left out.

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 from nbsal.corpus.folder.storage import inaccessible, reading_source
-from nbsal.corpus.reading.rows import Columns as Columns
-from nbsal.corpus.reading.rows import UnreadableRow as UnreadableRow
-from nbsal.corpus.reading.rows import check_columns, decode, merge_columns, select_text
-from nbsal.corpus.reading.text_files import count_csv, count_jsonl, read_csv, read_jsonl
+from nbsal.corpus.sources.rows import Columns as Columns
+from nbsal.corpus.sources.rows import UnreadableRow as UnreadableRow
+from nbsal.corpus.sources.rows import check_columns, decode, merge_columns, select_text
+from nbsal.corpus.sources.text_files import count_csv, count_jsonl, read_csv, read_jsonl
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import dataset, fsspec, pandas, pyarrow
 from nbsal.support.validation import file_path, is_iterable, plural
