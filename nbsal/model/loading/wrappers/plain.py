@@ -15,7 +15,7 @@ from nbsal.support.lazy import transformers
 def open_module(module: nn.Module, request: LoadArguments) -> OpenedModel:
     """A transformers model as it is where it has a head that nbsal knows; else a composite around it."""
     if isinstance(module, transformers.PreTrainedModel):
-        check_kind(module, encoder_decoder=True)
+        check_kind(module, allows_encoder_decoder=True)
         named = request.read is None and request.transformer is None
         if named and module.config.is_encoder_decoder and type(module).__name__.endswith("ForSequenceClassification"):
             return OpenedModel(Composite(module, "", second_reader="decoder"))
@@ -24,7 +24,7 @@ def open_module(module: nn.Module, request: LoadArguments) -> OpenedModel:
         if named and (_has_known_head(module) or type(module).__module__.startswith("transformers.")):
             return OpenedModel(module)
     path = find_transformer(module, request.transformer)
-    check_kind(module.get_submodule(path), encoder_decoder=True)
+    check_kind(module.get_submodule(path), allows_encoder_decoder=True)
     return OpenedModel(Composite(module, path, request.read))
 
 
