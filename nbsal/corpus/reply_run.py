@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +82,8 @@ def explain_replies(
     shard_rows, recorded = positive_number(shard_rows, "shard_rows"), _plan_settings(settings, columns)
 
     def create_task(tokens: int | None) -> Task:
-        plan = RunSettings.create(members, shard_rows, asked, None, "float32", tokens, recorded)
+        plan = RunSettings.create(members, shard_rows, asked, None, "float32", tokens)
+        plan = replace(plan, replies=recorded)
         return ReplyTask(explainers=members, plan=plan, settings=settings, columns=tuple(columns))
 
     opened = open_columns(source, list(columns.values()), texts=False)

@@ -65,7 +65,6 @@ class RunSettings:
         target: Any,
         dtype: str,
         tokens: int | None,
-        replies: Mapping[str, Any] | None = None,
     ) -> Self:
         """Create the plan of a new run; `tokens` is the size of a batch, None a default for the model's device."""
         from nbsal.model.loading.composite import transformer_of  # imports torch
@@ -88,7 +87,6 @@ class RunSettings:
             lm_head=identity.lm_head_checksum(subject.lm_head) if decodes else None,
             vocabulary=digest(vocabulary_json(subject)),
             versions={name: version(name) for name in LIBRARIES},
-            replies=replies,
             **identity.model_identity(subject),
         )
         return cls.from_json(json.loads(json.dumps(asdict(plan))))

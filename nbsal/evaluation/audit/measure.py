@@ -10,10 +10,10 @@ import numpy as np
 from torch import Tensor
 
 from nbsal.ablation import experiment, tables
-from nbsal.ablation.decision import filler_id
+from nbsal.ablation.decision import DecisionText, filler_id
 from nbsal.ablation.engine import Ablation
 from nbsal.evaluation._hiding import LABELS, check_classifier, label_indices
-from nbsal.evaluation.audit.flips import MOST, find_flip
+from nbsal.evaluation.audit.flips import FlipSearch, find_flip
 from nbsal.evaluation.audit.result import Audit, Correction, Effect
 from nbsal.evaluation.audit.words import DistinctWord, log_odds, random_words, score_of, units_of
 from nbsal.evaluation.cache import Cache, cache_or_new, encode_texts
@@ -39,7 +39,6 @@ from nbsal.support.validation import (
 
 LEAST = 5  # texts in which scores must name a word, or a mistake be corrected without it
 CANDIDATES = 200
-COMPLETE = 3  # words of a set up to which all are run for each mistake
 RANDOM = 2  # random words hidden from each text, so that each word has another one beside it
 SHARES = (4, 2, 4)  # of the progress: explaining, correcting mistakes, hiding
 
@@ -262,7 +261,8 @@ class _Run:
         ablation = self.cache.ablations.setdefault(self.subject, Ablation(self.subject))
         for text in wrong:
             part.check()
-            flip = find_flip(saliencies[text], ablation, self.way, gold[text], MOST, COMPLETE, Meter(None))
+            decision = DecisionText(self.subject, saliencies[text].row, way=self.way)
+            flip = find_flip(FlipSearch(decision, ablation, gold[text], Meter(None)), saliencies[text])
             corrections.append(Correction(text, flip.words, flip.places, flip.exact))
             part.step()
         part.reach(len(wrong) or 1)
