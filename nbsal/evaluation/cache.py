@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -133,6 +133,21 @@ def _key(explainer: Explainer) -> Key:
     return explainer.subject, explainer.method
 
 
+class RunOptions(NamedTuple):
+    """How an evaluation runs its texts; see `nbsal.evaluation.games`."""
+
+    batch_size: int = 32
+    cache: Cache | None = None
+    progress: Progress = True
+    cancel: Event | None = None
+
+    @contextmanager
+    def running(self, total: int) -> Iterator[tuple[Cache, Meter]]:
+        """The cache and the meter of a call that counts to `total`."""
+        with cache_or_new(self.cache) as cache, Meter(total, self.progress, self.cancel) as meter:
+            yield cache, meter
+
+
 @contextmanager
 def cache_or_new(cache: Cache | None) -> Iterator[Cache]:
     """The cache of a call, a new one for None; an error that ends the call carries it as `partial`."""
@@ -222,8 +237,8 @@ def explain_texts(
     flat = list(chain.from_iterable(members.values()))
     rows = encode_texts(flat, texts)
     size = len(next(iter(rows.values())))
-    with cache_or_new(cache) as cache, Meter(size * len(rows), progress, cancel) as meter:
-        results = iter(cache.explain(flat, rows, [None] * size, batch_size, meter))
+    with RunOptions(batch_size, cache, progress, cancel).running(size * len(rows)) as (used, meter):
+        results = iter(used.explain(flat, rows, [None] * size, batch_size, meter))
     saliencies = {name: [next(results) for _ in runs] for name, runs in members.items()}
     for name, runs in saliencies.items():
         for run in runs:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Event
 from typing import Any, Self
@@ -22,7 +22,7 @@ from nbsal.explain.scoring.lazy import statistics
 from nbsal.explain.scoring.running import OF_ONE_TARGET, Running, SpanSaliency
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
 from nbsal.explain.sentences.evidence import Evidence, Level, evidence_level, measure, passes
-from nbsal.explain.sentences.hop_words import RouteFinder
+from nbsal.explain.sentences.hop_words import find_route
 from nbsal.explain.sentences.phrases import PhraseMatrix
 from nbsal.explain.sentences.reply_facts import PartFacts, ReplyFacts
 from nbsal.explain.sentences.reply_sentences import statement
@@ -245,9 +245,9 @@ class Answer(Exportable):
     @cached_property
     def facts(self) -> ReplyFacts:
         """The facts of which every sentence of the answer is made."""
-        carried = None if self.followed is None else RouteFinder(self.reading, self.scores, self.followed)
+        route = None if self.followed is None else partial(find_route, self.reading, self.scores, self.followed)
         label, level = labels.label_of(self.method), self.evidence_level
-        return ReplyFacts(self.reading, self.followed_matrix, self.evidence, label, carried, level)
+        return ReplyFacts(self.reading, self.followed_matrix, self.evidence, label, route, level)
 
     @property
     def evidence_level(self) -> Level:

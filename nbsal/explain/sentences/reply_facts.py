@@ -1,7 +1,7 @@
 """The facts of a part of a reply, of which every sentence is made: its scores, and what leaving out sources does."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,7 +23,7 @@ from nbsal.explain.sentences.evidence import (
     places_of,
     spaced_words,
 )
-from nbsal.explain.sentences.hop_words import Route, RouteFinder
+from nbsal.explain.sentences.hop_words import Route
 from nbsal.support.arrays import Floats
 
 HALVED = float(np.log(2))  # fall from which a part depends on a source: at most half as likely without it
@@ -151,7 +151,9 @@ class ReplyFacts:
     scores: ScoreMatrix
     evidence: Evidence | None
     method: str
-    carried: RouteFinder | None = None  # if the scores were followed through the reply
+    route: Callable[[Sequence[int]], Route] | None = (
+        None  # to some tokens, if the scores were followed through the reply
+    )
     level: Level = "sentence"  # of what sentences name where nothing was left out
 
     def part(self, tokens: Sequence[int] = (), scores: Floats | None = None) -> PartFacts:
@@ -160,7 +162,7 @@ class ReplyFacts:
         at = list(tokens) or content
         part = "" if at == content else part_text(self.reading, at)
         # What carried a target of its own, such as a rival, is not known: only rows were followed.
-        through = self.carried.find(at) if self.carried is not None and scores is None else None
+        through = self.route(at) if self.route is not None and scores is None else None
         scores = self.scores.total(at) if scores is None else scores
         at = self.measured(at)
         shared = tuple(fractions(self.reading, scores).tolist())

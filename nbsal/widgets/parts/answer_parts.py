@@ -63,13 +63,6 @@ class SpanScores:
 
 
 @dataclass(frozen=True)
-class Draft:
-    """The sources, while the model writes its reply."""
-
-    sources: tuple[Source, ...]
-
-
-@dataclass(frozen=True)
 class Rewritten:
     """A new reply without what was struck out."""
 
