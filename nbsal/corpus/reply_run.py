@@ -14,7 +14,7 @@ from nbsal.corpus.folder.storage import Storage
 from nbsal.corpus.replies import Replies, open_replies
 from nbsal.corpus.reply_table import ASKED, Answers, to_table
 from nbsal.corpus.run import check_explainers, run_shards
-from nbsal.corpus.shards import Pending, Task, error_text, write_shard
+from nbsal.corpus.shards import Pending, Task, error_text, shard_of
 from nbsal.corpus.sources.open import RowStream, UnreadableRow, open_columns
 from nbsal.evaluation.cache import Explainers
 from nbsal.explain.prompt.generate import Generated
@@ -119,7 +119,9 @@ class ReplyTask(Task):
         asked = [row.get(ASKED) if isinstance(row, Mapping) else None for row in rows]
         data = to_table(self.plan, first, asked, results)
         sizes = [len(next(iter(result.values())).ids) for result in results if not isinstance(result, str)]
-        return write_shard(storage, self.plan, number, values, data, sizes)
+        shard = shard_of(self.plan, number, values, data, sizes)
+        storage.write(shard.name, data)
+        return shard
 
     def _row(self, value: Any) -> Any:
         if isinstance(value, UnreadableRow):
