@@ -72,7 +72,7 @@ def explain_replies(
     members, storage = check_explainers(explainers), open_destination(out, source)
     names = {"asked": asked, "documents": documents, "reply": reply}
     columns = {key: name for key, name in names.items() if name is not None}
-    settings = ReplySettings.of(
+    settings = ReplySettings.from_settings(
         next(iter(members.values())).subject.tokenizer, generate, unit=unit, number=number, template=template,
         tools=tools, seed=seed, batch_size=batch_size, hops=hops,
     )  # fmt: skip

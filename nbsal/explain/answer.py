@@ -230,7 +230,7 @@ class Answer(Exportable):
         listed with their probabilities and their positions.
         """
         (place, *_) = tokens_of(self.reading, token, "token")
-        return statistics.speaks(self._still_running().explainer.subject, self.reading, layer, place, tau)
+        return statistics.layer_tokens(self._still_running().explainer.subject, self.reading, layer, place, tau)
 
     def render_html(self) -> str:
         """The reply with its sources, shaded by what they add to it, as HTML without scripts."""
@@ -284,7 +284,7 @@ class Answer(Exportable):
             self.reading,
             total,
             contrast or facts.part(chosen, scores),
-            PhraseMatrix.of(facts) if contrast is None else PhraseMatrix.of_rival(contrast, chosen[0]),
+            PhraseMatrix.from_facts(facts) if contrast is None else PhraseMatrix.from_rival(contrast, chosen[0]),
             self.notes() + ([] if self.linear or len(chosen) == 1 or scores is not None else [SUMMED]),
             frozenset(tokens),
             {} if contrast else facts.fallen(chosen),

@@ -81,7 +81,7 @@ def lens(subject: Subject, reading: PromptWithReply, layers: Sequence[int] | Non
     return pandas.DataFrame(rows, columns=["layer", "number", "token", "rank", "logprob", "best"])
 
 
-def speaks(subject: Subject, reading: PromptWithReply, layer: int, token: int, tau: int) -> "pandas.DataFrame":
+def layer_tokens(subject: Subject, reading: PromptWithReply, layer: int, token: int, tau: int) -> "pandas.DataFrame":
     """The `tau` likeliest tokens of the prompt at the position that writes a token, as a layer's LM head reads it."""
     tau = positive_number(tau, "tau")
     (layer,) = _checked_layers(subject, [layer])

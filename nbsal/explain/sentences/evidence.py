@@ -56,10 +56,10 @@ class Evidence:
         documents, it is the latter of the words, or of the sentences, of which the last one counts as the question.
         """
         parts = self.candidates if self.level == "word" else self.candidates[:-1]
-        told = self.documents or tuple(parts or self.candidates)
-        single: Floats = self.logprob - self.without[list(told)].min(0)
+        compared = self.documents or tuple(parts or self.candidates)
+        single: Floats = self.logprob - self.without[list(compared)].min(0)
         falls = (single + self.logprob - self.nothing) / 2 if self.documents else single
-        questions = [self.logprob - self.without[row] for row in self.candidates if row not in told]
+        questions = [self.logprob - self.without[row] for row in self.candidates if row not in compared]
         new = np.where(falls >= NEAR * np.max([np.zeros_like(falls), *questions], axis=0), falls, 0.0)
         return new if new.max() >= LEAST else falls
 

@@ -25,7 +25,7 @@ class PhraseMatrix:
     finding: str
 
     @classmethod
-    def of(cls, facts: ReplyFacts) -> "PhraseMatrix":
+    def from_facts(cls, facts: ReplyFacts) -> "PhraseMatrix":
         """The matrix of all phrases, by the facts of each."""
         rows = phrases(facts.reading)
         parts = [facts.part(tokens) for tokens in rows]
@@ -33,7 +33,7 @@ class PhraseMatrix:
         return cls(rows, names, np.array([each.shares for each in parts]), matrix_finding(parts))
 
     @classmethod
-    def of_rival(cls, facts: PartFacts, token: int) -> "PhraseMatrix":
+    def from_rival(cls, facts: PartFacts, token: int) -> "PhraseMatrix":
         """The only row of a token rather than its rival."""
         name = f"{facts.part} \N{MINUS SIGN} {facts.rival}"
         return cls([(token,)], [name], np.array([facts.shares]), matrix_finding([facts]))

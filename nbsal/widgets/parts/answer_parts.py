@@ -191,9 +191,9 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
     answer = result.answer
     reading, statistics, evidence = answer.reading, answer.statistics, answer.evidence
     contrast, content = result.contrast, answer.reading.content
-    matrix = PhraseMatrix.of(answer.facts)
+    matrix = PhraseMatrix.from_facts(answer.facts)
     if contrast is not None and result.span is not None:
-        matrix = PhraseMatrix.of_rival(contrast, result.span.tokens[0])
+        matrix = PhraseMatrix.from_rival(contrast, result.span.tokens[0])
     units = [*reading.reply_units("word"), *reading.reply_units("sentence")]
     prepared = [content, answer.facts.opened(), *(list(unit.tokens) for unit in units), *map(list, phrases(reading))]
     unique = {tuple(tokens): tokens for tokens in prepared if tokens}.values()
