@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.explain.many import batches_for, explain_batch
+from nbsal.explain.batches import batches_for, explain_batch
 from nbsal.model.text import long_texts
 from nbsal.passes import trace
 from nbsal.support.errors import Cancelled, InputError, ModelError, UnknownName

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import nbsal
 from nbsal import corpus
-from nbsal.corpus.reading.sources import open_source
+from nbsal.corpus.sources.open import open_source
 from nbsal.heads import HeadMask, HeadStudy, Parse
 from nbsal.heads.parses import from_conllu
 from nbsal.support.errors import NbsalError

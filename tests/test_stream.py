@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.explain.many import explain_batch
+from nbsal.explain.batches import explain_batch
 from nbsal.heads import HeadMask
 from nbsal.methods import catalogue
 from nbsal.model.running import fused_attention

@@ -115,18 +115,18 @@ class Ablation:
         self._follow_model()
         found = [self._results.setdefault(text.source, _Results(text)) for text in texts]
         missing = {
-            (id(results), key): _Job(text, results, key, subset)
+            (id(results), key): _Variant(text, results, key, subset)
             for text, results, table, text_keys in zip(texts, found, tables, keys, strict=True)
             for key, subset in zip(text_keys, table, strict=True)
             if not results.holds(key)
         }
         meter.step(sum(map(len, keys)) - len(missing))
-        by_text: dict[int, list[_Job]] = {}
-        for job in missing.values():
-            by_text.setdefault(id(job.results), []).append(job)
-        run = [jobs for jobs in by_text.values() if not isinstance(jobs[0].text, ServedText)]
-        for jobs in by_text.values() if not run else ():
-            self._ask(jobs, meter)
+        by_text: dict[int, list[_Variant]] = {}
+        for variant in missing.values():
+            by_text.setdefault(id(variant.results), []).append(variant)
+        run = [variants for variants in by_text.values() if not isinstance(variants[0].text, ServedText)]
+        for variants in by_text.values() if not run else ():
+            self._ask(variants, meter)
         self._run_all(run, meter)
         return found
 
@@ -135,58 +135,60 @@ class Ablation:
         if (version := self.subject.model_version) != self._version:
             self._results, self._texts, self._version = {}, {}, version
 
-    def _ask(self, jobs: "Sequence[_Job]", meter: Meter) -> None:
+    def _ask(self, variants: "Sequence[_Variant]", meter: Meter) -> None:
         """Ask a server about subsets of one text."""
-        text, results = jobs[0].text, jobs[0].results
+        text, results = variants[0].text, variants[0].results
         assert isinstance(text, ServedText)
         if text.compares and results.whole is None:
             results.whole = text.whole()
-        for job, numbers in zip(jobs, text.ask([job.subset for job in jobs], results.whole, meter), strict=True):
-            results.store(job.key, numbers)
-        self.forwards += len(jobs)
+        for variant, numbers in zip(
+            variants, text.ask([variant.subset for variant in variants], results.whole, meter), strict=True
+        ):
+            results.store(variant.key, numbers)
+        self.forwards += len(variants)
 
-    def _run_all(self, groups: "Sequence[list[_Job]]", meter: Meter) -> None:
-        """Run the model on every job, in batches of similar length; each group is of one text."""
+    def _run_all(self, groups: "Sequence[list[_Variant]]", meter: Meter) -> None:
+        """Run the model on every variant, in batches of similar length; each group is of one text."""
         self._test([group[0].text for group in groups])
         for group in groups:
             text = group[0].text
             leaves_out = self.leaves_out(text)
-            for job in group:
-                job.input = text.input(job.subset, leaves_out)
+            for variant in group:
+                variant.input = text.input(variant.subset, leaves_out)
             if text.compares and group[0].results.whole is None:
                 group[0].results.whole = text.whole(self._outputs([self._whole(text)])[0])
                 self.forwards += 1
             self._run_after_text(group, meter)
-        jobs = [job for job in chain(*groups) if not job.results.holds(job.key)]
+        variants = [variant for variant in chain(*groups) if not variant.results.holds(variant.key)]
 
-        def is_full(batch: list[_Job], job: _Job) -> bool:
-            padding = sum(job.size - other.size for other in batch)
-            pads = padding > (reuse.MAX_WASTED if job.text.pads else 0)
-            return pads or (len(batch) + 1) * job.size > TOKENS or len(batch) >= self._largest
+        def is_full(batch: list[_Variant], variant: _Variant) -> bool:
+            padding = sum(variant.size - other.size for other in batch)
+            pads = padding > (reuse.MAX_WASTED if variant.text.pads else 0)
+            return pads or (len(batch) + 1) * variant.size > TOKENS or len(batch) >= self._largest
 
-        for batch in batching.fill_batches(sorted(jobs, key=lambda job: job.size), is_full):
+        for batch in batching.fill_batches(sorted(variants, key=lambda variant: variant.size), is_full):
             self._run(batch, meter)
 
-    def _run(self, batch: "Sequence[_Job]", meter: Meter, cache: Any = None, start: int = 0) -> None:
-        """Run some jobs together; a cache holds their first `start` tokens, which are not read again."""
+    def _run(self, batch: "Sequence[_Variant]", meter: Meter, cache: Any = None, start: int = 0) -> None:
+        """Run some variants together; a cache holds their first `start` tokens, which are not read again."""
         meter.check()
 
-        def numbers(part: Sequence[_Job]) -> list[Tensor]:
-            outputs = self._outputs([job.input for job in part], cache, start)
-            return [job.numbers(output) for job, output in zip(part, outputs, strict=True)]
+        def numbers(part: Sequence[_Variant]) -> list[Tensor]:
+            outputs = self._outputs([variant.input for variant in part], cache, start)
+            return [variant.numbers(output) for variant, output in zip(part, outputs, strict=True)]
 
         self._store(batch, list(chain.from_iterable(batching.run_in_halves(batch, numbers))), meter)
 
-    def _store(self, jobs: "Sequence[_Job]", numbers: Sequence[Tensor], meter: Meter) -> None:
+    def _store(self, variants: "Sequence[_Variant]", numbers: Sequence[Tensor], meter: Meter) -> None:
         if any(bool(each.isnan().any()) for each in numbers):
             message = (
                 f"With so much hidden, a token of {self.subject.name} has nothing to attend to. Hide smaller units."
             )
             raise ModelError(message, part="attention mask")
-        for job, each in zip(jobs, numbers, strict=True):
-            job.results.store(job.key, each)
-        self.forwards += len(jobs)
-        meter.step(len(jobs))
+        for variant, each in zip(variants, numbers, strict=True):
+            variant.results.store(variant.key, each)
+        self.forwards += len(variants)
+        meter.step(len(variants))
 
     def _outputs(self, batch: Sequence[Input], cache: Any = None, start: int = 0, numbered: bool = True) -> Tensor:
         """The outputs that are read, [input, ...]; `numbered` inputs have the positions of their tokens."""
@@ -222,29 +224,31 @@ class Ablation:
         """The most subsets of a batch."""
         return 1 if self.subject.unbatchable else self.batch_size or TOKENS
 
-    def _run_after_text(self, jobs: "Sequence[_Job]", meter: Meter) -> None:
+    def _run_after_text(self, variants: "Sequence[_Variant]", meter: Meter) -> None:
         """Read a text once, and subsets that share much with it from their first change on, if that is exact."""
-        text, known = jobs[0].text, self._known.reuse
+        text, known = variants[0].text, self._known.reuse
         size = len(text.row)
         if not self.subject.causal or known.shortest_failed <= size:
             return
         whole = self._whole(text)
-        for job in jobs:
-            job.start = job.input.shared_size(whole)
-        if not (shared := reuse.worth_sharing(jobs)) or not reuse.can_reuse(self.subject):
+        for variant in variants:
+            variant.start = variant.input.shared_size(whole)
+        if not (shared := reuse.worth_sharing(variants)) or not reuse.can_reuse(self.subject):
             return
         cache, outputs = self._read(text)
         if outputs is None:
             return
         if not known.is_tested(size):
-            exact = cache is not None and all(self._continues(job, cache, meter) for job in reuse.probes(shared))
+            exact = cache is not None and all(
+                self._continues(variant, cache, meter) for variant in reuse.probes(shared)
+            )
             known.add(size, exact)
         if not known.holds(size):
             return
-        waiting = [job for job in shared if not job.results.holds(job.key)]
-        if entire := [job for job in waiting if job.subset.all()]:
+        waiting = [variant for variant in shared if not variant.results.holds(variant.key)]
+        if entire := [variant for variant in waiting if variant.subset.all()]:
             self._store(entire, [entire[0].numbers(outputs[0])], meter)
-        waiting = [job for job in waiting if not job.subset.all()]
+        waiting = [variant for variant in waiting if not variant.subset.all()]
         for batch in reuse.batches(waiting, TOKENS, self._largest):
             self._run(batch, meter, cache, batch[0].start)
 
@@ -274,12 +278,12 @@ class Ablation:
             self._texts[text.row.ids] = read
         return read
 
-    def _continues(self, job: "_Job", cache: Any, meter: Meter) -> bool:
+    def _continues(self, variant: "_Variant", cache: Any, meter: Meter) -> bool:
         """Whether a subset that is read after what it shares with its text gives what it gives as a whole."""
-        whole = self._outputs([job.input])
-        if not job.results.holds(job.key):
-            self._store([job], [job.numbers(whole[0])], meter)
-        after = reuse.attempt(lambda: self._outputs([job.input], cache, job.start))
+        whole = self._outputs([variant.input])
+        if not variant.results.holds(variant.key):
+            self._store([variant], [variant.numbers(whole[0])], meter)
+        after = reuse.attempt(lambda: self._outputs([variant.input], cache, variant.start))
         return after is not None and _is_close(whole, after)
 
     def _test(self, texts: Sequence[Any]) -> None:
@@ -342,7 +346,7 @@ class _Results:
 
 
 @dataclass(slots=True, eq=False)
-class _Job:
+class _Variant:
     """A subset to run, and how many of its first tokens are those of the whole text."""
 
     text: Any

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _read_columns(options: argparse.Namespace) -> dict[str, list[Any]]:
     """The columns that the options name; the error about a missing one says which option names another."""
-    from nbsal.corpus.reading.sources import UnreadableRow, open_columns
+    from nbsal.corpus.sources.open import UnreadableRow, open_columns
 
     named = {options.text: "--text"} | dict.fromkeys(options.group, "--group")
     named |= {options.label: "--label"} if options.label else {}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.corpus.folder.manifest import Plan
+from nbsal.corpus.folder.manifest import RunSettings
 from nbsal.explain.saliency import Saliency
 from nbsal.model.loading.usage import PREDICTS_TOKENS
 from nbsal.model.text.tokens import Row
@@ -33,7 +33,7 @@ LEVEL = 12  # of zstd: at higher levels compression takes longer than a GPU take
 STORED_PROVENANCE = {"target", "dropped"}  # entries of a provenance that have columns of their own
 
 
-def to_table(plan: Plan, first: int, values: Sequence[Any], results: Sequence[RowResult]) -> bytes:
+def to_table(plan: RunSettings, first: int, values: Sequence[Any], results: Sequence[RowResult]) -> bytes:
     """A shard as the bytes of a Parquet file; `first` is the index of its first row in the source."""
     texts = [_text_and_pair(value) for value in values]
     columns = {
@@ -82,7 +82,7 @@ def to_bytes(first: int, columns: Mapping[str, Any], metadata: Mapping[str, Any]
     return buffer.getvalue()
 
 
-def from_table(table: Any, at: int, name: str, plan: Plan, vocabulary: Sequence[str]) -> Saliency:
+def from_table(table: Any, at: int, name: str, plan: RunSettings, vocabulary: Sequence[str]) -> Saliency:
     """The explanation by one method in row `at` of a shard's table."""
     columns = (*ROW_COLUMNS, *TOKEN_COLUMNS, *(name + suffix for suffix in METHOD_SUFFIXES))
     stored = {column: table[column][at].as_py() for column in columns}
@@ -135,7 +135,7 @@ def scale_scores(scores: NDArray[Any], dtype: str) -> tuple[NDArray[Any], float]
     return (scores / scores.dtype.type(scale)).astype(dtype), scale
 
 
-def _columns(plan: Plan) -> Columns:
+def _columns(plan: RunSettings) -> Columns:
     def probabilities(saliency: Saliency) -> NDArray[Any]:
         values = saliency.probabilities.ravel()
         # Probabilities of the whole vocabulary would be most of the corpus.
@@ -156,7 +156,7 @@ def _columns(plan: Plan) -> Columns:
     }
 
 
-def _method_columns(plan: Plan, name: str, saliencies: Sequence[Saliency | None]) -> dict[str, Any]:
+def _method_columns(plan: RunSettings, name: str, saliencies: Sequence[Saliency | None]) -> dict[str, Any]:
     scores = pa.float16() if plan.dtype == "float16" else pa.float32()
     types = (pa.list_(scores), pa.float64(), pa.list_(pa.int32()), pa.string())
     rows = [(None,) * len(types) if s is None else _method_values(plan, name, s) for s in saliencies]
@@ -164,7 +164,7 @@ def _method_columns(plan: Plan, name: str, saliencies: Sequence[Saliency | None]
     return {name + suffix: pa.array(list(column), type_) for suffix, column, type_ in columns}
 
 
-def _method_values(plan: Plan, name: str, saliency: Saliency) -> tuple[Any, ...]:
+def _method_values(plan: RunSettings, name: str, saliency: Saliency) -> tuple[Any, ...]:
     """The scores, their scale, the order of ties, and the provenance entries that are specific to this text."""
     stored, scale = scale_scores(saliency.scores, plan.dtype)
     shared = set(plan.methods[name]) | STORED_PROVENANCE

@@ -4,18 +4,18 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from nbsal.corpus.folder.destination import open_destination
-from nbsal.corpus.folder.manifest import Plan, Shard
+from nbsal.corpus.folder.manifest import RunSettings, Shard
 from nbsal.corpus.folder.storage import Storage
-from nbsal.corpus.reading.sources import Source, UnreadableRow, open_columns
 from nbsal.corpus.replies import Replies, open_replies
 from nbsal.corpus.reply_table import ASKED, Answers, to_table
 from nbsal.corpus.run import check_explainers, run_shards
-from nbsal.corpus.shards import Pending, Task, error_text, write_shard
+from nbsal.corpus.shards import Pending, Task, error_text, shard_of
+from nbsal.corpus.sources.open import RowStream, UnreadableRow, open_columns
 from nbsal.evaluation.cache import Explainers
 from nbsal.explain.prompt.generate import Generated
 from nbsal.explain.replies import check_budget, explain_row, plain, write_rows
@@ -72,7 +72,7 @@ def explain_replies(
     members, storage = check_explainers(explainers), open_destination(out, source)
     names = {"asked": asked, "documents": documents, "reply": reply}
     columns = {key: name for key, name in names.items() if name is not None}
-    settings = ReplySettings.of(
+    settings = ReplySettings.from_settings(
         next(iter(members.values())).subject.tokenizer, generate, unit=unit, number=number, template=template,
         tools=tools, seed=seed, batch_size=batch_size, hops=hops,
     )  # fmt: skip
@@ -82,12 +82,13 @@ def explain_replies(
     shard_rows, recorded = positive_number(shard_rows, "shard_rows"), _plan_settings(settings, columns)
 
     def create_task(tokens: int | None) -> Task:
-        plan = Plan.create(members, shard_rows, asked, None, "float32", tokens, recorded)
+        plan = RunSettings.create(members, shard_rows, asked, None, "float32", tokens)
+        plan = replace(plan, replies=recorded)
         return ReplyTask(explainers=members, plan=plan, settings=settings, columns=tuple(columns))
 
     opened = open_columns(source, list(columns.values()), texts=False)
     plain_rows = (tuple(map(plain, row)) if isinstance(row, tuple) else plain(row) for row in opened.rows)
-    rows = Source(plain_rows, opened.total)
+    rows = RowStream(plain_rows, opened.total)
     run_shards(create_task, rows, storage, Replies, client, resume, overwrite, progress, cancel)
     return open_replies(out)
 
@@ -118,7 +119,9 @@ class ReplyTask(Task):
         asked = [row.get(ASKED) if isinstance(row, Mapping) else None for row in rows]
         data = to_table(self.plan, first, asked, results)
         sizes = [len(next(iter(result.values())).ids) for result in results if not isinstance(result, str)]
-        return write_shard(storage, self.plan, number, values, data, sizes)
+        shard = shard_of(self.plan, number, values, data, sizes)
+        storage.write(shard.name, data)
+        return shard
 
     def _row(self, value: Any) -> Any:
         if isinstance(value, UnreadableRow):

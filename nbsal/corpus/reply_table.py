@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.corpus.folder.manifest import Plan
+from nbsal.corpus.folder.manifest import RunSettings
 from nbsal.corpus.parquet import Columns, shared_columns, to_bytes
 from nbsal.explain.answer import Answer
 from nbsal.support.lazy import pyarrow as pa
@@ -16,7 +16,7 @@ Answers = Mapping[str, Answer] | str  # the answers of a row by method, or the t
 UNIT, SOURCE = ("unit", "text"), ("unit", "text", "share", "score")  # fields of a unit, and of a source
 
 
-def to_table(plan: Plan, first: int, asked: Sequence[Any], results: Sequence[Answers]) -> bytes:
+def to_table(plan: RunSettings, first: int, asked: Sequence[Any], results: Sequence[Answers]) -> bytes:
     """A shard as the bytes of a Parquet file; `first` is the index of its first row in the source."""
     columns = {ASKED: pa.array([_as_text(each) for each in asked], pa.large_string())}
     columns |= shared_columns(_columns(), results)

@@ -12,10 +12,10 @@ import torch
 from nbsal.corpus import cluster
 from nbsal.corpus.dataset import Corpus, open_corpus
 from nbsal.corpus.folder.destination import open_destination
-from nbsal.corpus.folder.manifest import VOCABULARY, Manifest, Plan, Shard, source_digest, vocabulary_json
+from nbsal.corpus.folder.manifest import VOCABULARY, Manifest, RunSettings, Shard, source_digest, vocabulary_json
 from nbsal.corpus.folder.storage import Storage
-from nbsal.corpus.reading.sources import Columns, Source, open_source
 from nbsal.corpus.shards import Pending, ShardTask, Task
+from nbsal.corpus.sources.open import Columns, RowStream, open_source
 from nbsal.corpus.stored import Stored
 from nbsal.evaluation.cache import Explainers, named_explainers
 from nbsal.explain.explainer import Explainer
@@ -68,7 +68,7 @@ def explain(
     rows, shard_rows = open_source(source, text), positive_number(shard_rows, "shard_rows")
 
     def create_task(tokens: int | None) -> Task:
-        plan = Plan.create(members, shard_rows, text, target, dtype, tokens)
+        plan = RunSettings.create(members, shard_rows, text, target, dtype, tokens)
         return ShardTask(explainers=members, plan=plan, target=target)
 
     run_shards(create_task, rows, storage, Corpus, client, resume, overwrite, progress, cancel)
@@ -77,7 +77,7 @@ def explain(
 
 def run_shards(
     create_task: Callable[[int | None], Task],
-    rows: Source,
+    rows: RowStream,
     storage: Storage,
     kind: type[Stored],
     client: "Client | None",

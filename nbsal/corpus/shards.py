@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.corpus.folder.manifest import Plan, Shard, source_digest
+from nbsal.corpus.folder.manifest import RunSettings, Shard, source_digest
 from nbsal.corpus.folder.storage import Storage, digest
 from nbsal.corpus.parquet import RowResult, scale_scores, to_table
-from nbsal.corpus.reading.sources import UnreadableRow
+from nbsal.corpus.sources.open import UnreadableRow
+from nbsal.explain.batches import explain_rows
 from nbsal.explain.explainer import Explainer
-from nbsal.explain.many import explain_rows
 from nbsal.explain.saliency import Saliency
 from nbsal.model.running import batching
 from nbsal.model.subject import Subject
@@ -28,7 +28,7 @@ class Task(ABC):
     """What a run does with each shard: the explainers, which explain one model, and the plan."""
 
     explainers: Mapping[str, Explainer]
-    plan: Plan
+    plan: RunSettings
 
     @property
     def subject(self) -> Subject:
@@ -59,7 +59,9 @@ class ShardTask(Task):
         data = to_table(self.plan, first, values, results)
         rows = [next(iter(result.values())).row for result in results if not isinstance(result, str)]
         cut = sum(1 for row in rows if row.dropped)
-        return write_shard(storage, self.plan, number, values, data, [len(row) for row in rows], cut)
+        shard = shard_of(self.plan, number, values, data, [len(row) for row in rows], cut)
+        storage.write(shard.name, data)
+        return shard
 
     def explain_rows(self, first: int, values: Sequence[Any], meter: Meter) -> list[RowResult]:
         """The explanations of each row by every explainer, or the text of the error that prevented them."""
@@ -110,14 +112,12 @@ def token_batches(rows: Encoded, tokens: int) -> Iterator[list[int]]:
     return batching.fill_batches(places, lambda batch, place: len(rows[place]) * (len(batch) + 1) > tokens)
 
 
-def write_shard(
-    storage: Storage, plan: Plan, number: int, values: Sequence[Any], data: bytes, sizes: Sequence[int], cut: int = 0
+def shard_of(
+    plan: RunSettings, number: int, values: Sequence[Any], data: bytes, sizes: Sequence[int], cut: int = 0
 ) -> Shard:
-    """Write a shard's table, and describe it; `sizes` are the numbers of tokens of the rows that were explained."""
-    name = f"part-{number:06}.parquet"
-    storage.write(name, data)
+    """The shard with a table; `sizes` are the numbers of tokens of the rows that were explained."""
     return Shard(
-        name=name,
+        name=f"part-{number:06}.parquet",
         first=number * plan.shard_rows,
         rows=len(values),
         failed=len(values) - len(sizes),

@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache, wraps
 from typing import Any, ClassVar, TypeVar
 
 from nbsal.corpus.folder import integrity
-from nbsal.corpus.folder.manifest import Manifest, Plan, Shard
+from nbsal.corpus.folder.manifest import Manifest, RunSettings, Shard
 from nbsal.corpus.folder.storage import Storage
 from nbsal.corpus.parquet import ERROR, TEXT
 from nbsal.support.errors import InputError, UnknownName
@@ -39,7 +39,7 @@ class Stored:
 
     def __init__(self, storage: Storage, manifest: Manifest) -> None:
         self.location = storage.location
-        self.plan: Plan = manifest.plan
+        self.plan: RunSettings = manifest.plan
         self.shards: list[Shard] = [manifest.shards[number] for number in sorted(manifest.shards)]
         self.complete = manifest.complete
         self._storage = storage

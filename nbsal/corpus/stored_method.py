@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from nbsal.corpus.folder.manifest import Plan
+from nbsal.corpus.folder.manifest import RunSettings
 from nbsal.evaluation.cache import Cache
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliency
@@ -36,7 +36,7 @@ class StoredMethod(Method):
 
 
 def stored_explainers(
-    plan: Plan, saliencies: Mapping[str, Sequence[Saliency]], subject: Subject | None
+    plan: RunSettings, saliencies: Mapping[str, Sequence[Saliency]], subject: Subject | None
 ) -> tuple[dict[str, Explainer], list[Text], Cache]:
     """An explainer for each stored method, the texts, and a cache with their stored explanations."""
     if subject is None:

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from nbsal.evaluation import published
-from nbsal.evaluation._hiding import check_fractions, evaluate_hiding
-from nbsal.evaluation.cache import Cache, Explainers, Run, Tokens
+from nbsal.evaluation._hiding import HidingTest, check_fractions, evaluate_hiding
+from nbsal.evaluation.cache import Cache, Explainers, RankedTexts, RunOptions, Tokens
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, UnknownName
@@ -58,14 +58,14 @@ def faithfulness(
     >>> faithfulness(explain, ["A joy.", "A bore."], progress=False).mean()["measure"].tolist()
     ['aopc', 'log-odds', 'comprehensiveness', 'sufficiency']
     """
-    settings: dict[str, Any] = {"batch_size": batch_size, "cache": cache, "progress": progress, "cancel": cancel}
+    options = RunOptions(batch_size, cache, progress, cancel)
     if variant is not None:
         if variant not in VARIANTS:
             raise UnknownName("variant", variant, VARIANTS)
         if labels is None:
             message = "variant='published' follows the gold labels. Pass labels=."
             raise InputError(message, argument="labels", value=labels)
-        return published.published_deletion(explainers, texts, labels, **settings)
+        return published.published_deletion(explainers, texts, labels, options)
     points = check_fractions(fractions, "must be a list of numbers above 0 and up to 1", all)
     names = _check_measures(measures)
     points = points if {"aopc", "log-odds"} & set(names) else []
@@ -73,11 +73,7 @@ def faithfulness(
     grids = {"aopc": points, "log-odds": points, "comprehensiveness": shares, "sufficiency": shares}
     better = {name: MEASURES[name] for name in names}
     bounds = {name: BOUNDS[name] for name in names if name in BOUNDS}
-    return evaluate_hiding(
-        explainers,
-        texts,
-        labels,
-        random=random,
+    test = HidingTest(
         explain_labels=True,
         hidden=lambda _, order: hidden_at(order, points, shares),
         way=way,
@@ -85,8 +81,8 @@ def faithfulness(
         points={name: grids[name] for name in names},
         metric=MetricInfo(better=better, bounds=bounds),
         notes=("predicted class" if labels is None else "gold label", f"tokens hidden with way={way!r}"),
-        **settings,
     )
+    return evaluate_hiding(explainers, texts, labels, test, random, options)
 
 
 def _check_measures(measures: Collection[str]) -> list[str]:
@@ -108,7 +104,7 @@ def hidden_at(order: Tokens, points: Sequence[float], shares: Sequence[float]) -
     return [*(order[:count] for count in counts), *(order[count:] for count in share_counts)]
 
 
-def log_probabilities(run: Run, logits: Tensor, label: int | None) -> Floats:
+def log_probabilities(run: RankedTexts, logits: Tensor, label: int | None) -> Floats:
     """Log-probabilities of one class for every coalition: `label`, or the most likely class of the first coalition."""
     multi_label = run.subject.activation == "sigmoid"
     exact = logits.double()
@@ -117,7 +113,7 @@ def log_probabilities(run: Run, logits: Tensor, label: int | None) -> Floats:
 
 
 def _losses(
-    run: Run, logits: Sequence[Tensor], gold: list[int] | None, count: int, share_count: int
+    run: RankedTexts, logits: Sequence[Tensor], gold: list[int] | None, count: int, share_count: int
 ) -> dict[str, Floats]:
     """The values of each measure, as [point, text], at `count` points of AOPC and `share_count` shares."""
     labels = [None] * len(logits) if gold is None else gold

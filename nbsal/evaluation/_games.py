@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from nbsal.evaluation._hiding import check_fractions, evaluate_hiding
-from nbsal.evaluation.cache import Cache, Explainers, Tokens
+from nbsal.evaluation._hiding import HidingTest, check_fractions, evaluate_hiding
+from nbsal.evaluation.cache import Cache, Explainers, RunOptions, Tokens
 from nbsal.evaluation.results import GAMES, MetricInfo, Results
 from nbsal.explain.explainer import Explainer
 from nbsal.methods.base import LayerMethod
@@ -62,23 +62,15 @@ def games(
     points = sorted({*check_fractions(fractions, rule, any), 0.0})  # 0 stands for the full text
 
     reference = "the model's own predictions" if labels is None else "their labels"
-    return evaluate_hiding(
-        explainers,
-        texts,
-        labels,
-        random=random,
-        explain_labels=False,
+    test = HidingTest(
         hidden=lambda row, order: hidden_at(row, order, points, relative_to),
         way="remove",
         measure=lambda _, logits, gold: _correct(logits, gold, points),
         points=dict.fromkeys(GAMES, points),
         metric=MetricInfo("game", "fraction", "accuracy", "auc", GAMES, dict.fromkeys(GAMES, (0, 1))),
         notes=(f"accuracy against {reference}", f"fractions of the {relative_to}"),
-        batch_size=batch_size,
-        cache=cache,
-        progress=progress,
-        cancel=cancel,
     )
+    return evaluate_hiding(explainers, texts, labels, test, random, RunOptions(batch_size, cache, progress, cancel))
 
 
 def hidden_at(row: Row, order: Tokens, points: Sequence[float], relative_to: str = "content") -> list[Tokens]:

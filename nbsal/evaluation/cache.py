@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,8 +19,8 @@ from nbsal.ablation import experiment, tables
 from nbsal.ablation.decision import DecisionText
 from nbsal.ablation.engine import Ablation
 from nbsal.ablation.experiment import Experiment
+from nbsal.explain.batches import batches_for, explain_rows
 from nbsal.explain.explainer import Explainer
-from nbsal.explain.many import batches_for, explain_rows
 from nbsal.explain.saliency import Saliency
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded, Row
@@ -34,7 +34,7 @@ Tokens = Sequence[int]
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class RankedTexts:
     """One run of an explainer: for each text, its content tokens from most to least important."""
 
     subject: Subject
@@ -93,7 +93,7 @@ class Cache:
         ]
 
     def logits_without(
-        self, runs: Sequence[Run], hidden: Sequence[Sequence[Sequence[Tokens]]], way: str | int, meter: Meter
+        self, runs: Sequence[RankedTexts], hidden: Sequence[Sequence[Sequence[Tokens]]], way: str | int, meter: Meter
     ) -> list[list[Tensor]]:
         """Logits of every text of every run without each of some sets of tokens; `meter` counts sets."""
         run_logits: dict[int, list[Tensor]] = {}
@@ -131,6 +131,21 @@ def _key(explainer: Explainer) -> Key:
     except TypeError:
         return explainer.subject, explainer
     return explainer.subject, explainer.method
+
+
+class RunOptions(NamedTuple):
+    """How an evaluation runs its texts; see `nbsal.evaluation.games`."""
+
+    batch_size: int = 32
+    cache: Cache | None = None
+    progress: Progress = True
+    cancel: Event | None = None
+
+    @contextmanager
+    def running(self, total: int) -> Iterator[tuple[Cache, Meter]]:
+        """The cache and the meter of a call that counts to `total`."""
+        with cache_or_new(self.cache) as cache, Meter(total, self.progress, self.cancel) as meter:
+            yield cache, meter
 
 
 @contextmanager
@@ -222,8 +237,8 @@ def explain_texts(
     flat = list(chain.from_iterable(members.values()))
     rows = encode_texts(flat, texts)
     size = len(next(iter(rows.values())))
-    with cache_or_new(cache) as cache, Meter(size * len(rows), progress, cancel) as meter:
-        results = iter(cache.explain(flat, rows, [None] * size, batch_size, meter))
+    with RunOptions(batch_size, cache, progress, cancel).running(size * len(rows)) as (used, meter):
+        results = iter(used.explain(flat, rows, [None] * size, batch_size, meter))
     saliencies = {name: [next(results) for _ in runs] for name, runs in members.items()}
     for name, runs in saliencies.items():
         for run in runs:

@@ -8,19 +8,17 @@ are taken over the texts of each of ten workers, then over the workers, however 
 
 from collections.abc import Iterable
 from dataclasses import replace
-from threading import Event
 from typing import Any
 
 import numpy as np
 
 from nbsal.evaluation._hiding import LABELS, check_classifier, label_indices
-from nbsal.evaluation.cache import Cache, Explainers, Run, Tokens, cache_or_new, encode_texts, named_explainers
+from nbsal.evaluation.cache import Explainers, RankedTexts, RunOptions, Tokens, encode_texts, named_explainers
 from nbsal.evaluation.curve import Curve, text_order
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
-from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import Text, as_list, plural
 
 SHORTEST = 20
@@ -34,13 +32,10 @@ def published_deletion(
     explainers: Explainers,
     texts: Iterable[Text],
     labels: Iterable[Any],
+    options: RunOptions,
     *,
     min_probability: float = 0.0,
     workers: int = WORKERS,
-    batch_size: int = 32,
-    cache: Cache | None = None,
-    progress: Progress = True,
-    cancel: Event | None = None,
 ) -> Results:
     """AOPC and log-odds at nine fractions, without texts whose label has a probability below `min_probability`.
 
@@ -49,7 +44,8 @@ def published_deletion(
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gae")
-    >>> published_deletion(explain, ["A joy " * 12, "A bore " * 12], [1, 0], progress=False).mean()["measure"].tolist()
+    >>> texts, options = ["A joy " * 12, "A bore " * 12], RunOptions(progress=False)
+    >>> published_deletion(explain, texts, [1, 0], options).mean()["measure"].tolist()
     ['aopc', 'log-odds']
     """
     members = named_explainers(explainers)
@@ -71,10 +67,10 @@ def published_deletion(
     explained = [replace(row, mask=tuple(int(token != separator) for token in row.ids)) for row in perturbed]
     flat = [run for runs in members.values() for run in runs]
     total = len(used) * (1 + len(flat) * (1 + len(FRACTIONS)))
-    with cache_or_new(cache) as cache, Meter(total, progress, cancel) as meter:
-        saliencies = cache.explain(flat, {subject: Encoded(explained, encoded.pad_id)}, gold, batch_size, meter)
+    with options.running(total) as (cache, meter):
+        saliencies = cache.explain(flat, {subject: Encoded(explained, encoded.pad_id)}, gold, options.batch_size, meter)
         orders = [[_order(s.scores) for s in run] for run in saliencies]
-        runs = [Run(subject, Encoded(perturbed, encoded.pad_id), run_orders) for run_orders in orders]
+        runs = [RankedTexts(subject, Encoded(perturbed, encoded.pad_id), run_orders) for run_orders in orders]
         hidden = [[_hidden(*pair) for pair in zip(perturbed, run.orders, strict=True)] for run in runs]
         logits = cache.logits_without(runs, hidden, 0, meter)
     logs = np.array(

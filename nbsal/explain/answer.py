@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Event
 from typing import Any, Self
@@ -15,14 +15,14 @@ from nbsal.explain import answer_tables as tables
 from nbsal.explain.answer_page import AnswerPicture, answer_html
 from nbsal.explain.explanation import NOTABLE_GAP, gap_advice
 from nbsal.explain.judgement import Judgement, judge
-from nbsal.explain.prompt.reading import Reading, TokenStatistics, Unit
+from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics, Unit
 from nbsal.explain.prompt.reply_span import tokens_of
-from nbsal.explain.scoring.hops import ALL, SUMMED_HOPS, Count, Followed, check_hops, follow_answer
+from nbsal.explain.scoring.hops import ALL, SUMMED_HOPS, Count, Hops, check_hops, follow_answer
 from nbsal.explain.scoring.lazy import statistics
 from nbsal.explain.scoring.running import OF_ONE_TARGET, Running, SpanSaliency
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
 from nbsal.explain.sentences.evidence import Evidence, Level, evidence_level, measure, passes
-from nbsal.explain.sentences.hop_words import Carried
+from nbsal.explain.sentences.hop_words import find_route
 from nbsal.explain.sentences.phrases import PhraseMatrix
 from nbsal.explain.sentences.reply_facts import PartFacts, ReplyFacts
 from nbsal.explain.sentences.reply_sentences import statement
@@ -57,7 +57,7 @@ class Answer(Exportable):
     ' Mara lives in Oslo.'
     """
 
-    reading: Reading
+    reading: PromptWithReply
     score_matrix: ScoreMatrix
     statistics: TokenStatistics
     units: tuple[Unit, ...]
@@ -66,7 +66,7 @@ class Answer(Exportable):
     linear: bool
     provenance: dict[str, Any]
     evidence: Evidence | None = None  # what leaving out the sources changes
-    followed: Followed | None = None  # scores of the tokens through the reply (see `through`), which all else shows
+    followed: Hops | None = None  # scores of the tokens through the reply (see `through`), which all else shows
     running: Running | None = field(default=None, repr=False)  # the model, to explain spans and rivals; not saved
 
     @property
@@ -230,7 +230,7 @@ class Answer(Exportable):
         listed with their probabilities and their positions.
         """
         (place, *_) = tokens_of(self.reading, token, "token")
-        return statistics.speaks(self._still_running().explainer.subject, self.reading, layer, place, tau)
+        return statistics.layer_tokens(self._still_running().explainer.subject, self.reading, layer, place, tau)
 
     def render_html(self) -> str:
         """The reply with its sources, shaded by what they add to it, as HTML without scripts."""
@@ -245,9 +245,9 @@ class Answer(Exportable):
     @cached_property
     def facts(self) -> ReplyFacts:
         """The facts of which every sentence of the answer is made."""
-        carried = None if self.followed is None else Carried(self.reading, self.scores, self.followed)
+        route = None if self.followed is None else partial(find_route, self.reading, self.scores, self.followed)
         label, level = labels.label_of(self.method), self.evidence_level
-        return ReplyFacts(self.reading, self.followed_matrix, self.evidence, label, carried, level)
+        return ReplyFacts(self.reading, self.followed_matrix, self.evidence, label, route, level)
 
     @property
     def evidence_level(self) -> Level:
@@ -284,7 +284,7 @@ class Answer(Exportable):
             self.reading,
             total,
             contrast or facts.part(chosen, scores),
-            PhraseMatrix.of(facts) if contrast is None else PhraseMatrix.of_rival(contrast, chosen[0]),
+            PhraseMatrix.from_facts(facts) if contrast is None else PhraseMatrix.from_rival(contrast, chosen[0]),
             self.notes() + ([] if self.linear or len(chosen) == 1 or scores is not None else [SUMMED]),
             frozenset(tokens),
             {} if contrast else facts.fallen(chosen),

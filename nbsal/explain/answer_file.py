@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.explain.prompt.reading import Reading, TokenStatistics, Unit, without_tokens
-from nbsal.explain.scoring.hops import Followed
+from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics, Unit, without_tokens
+from nbsal.explain.scoring.hops import Hops
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
 from nbsal.explain.sentences.evidence import Evidence, hides
 from nbsal.model.loading.plain_values import from_plain, numbers
@@ -36,7 +36,7 @@ def _from_json(path: str | Path) -> dict[str, Any]:
     content = read_json(path)
     check_format(path, content["nbsal"], FORMAT)
     prompt = content["prompt"] | {"sources": content["sources"]}
-    reading = from_plain(Reading, content["reply"] | {"prompt": prompt})
+    reading = from_plain(PromptWithReply, content["reply"] | {"prompt": prompt})
     # Early files of 0.2.0 have special tokens in the text of the reply.
     reply, spans = without_tokens(reading.reply, reading.reply_spans, reading.reply_special)
     statistics = {name: _statistic(name, content["statistics"][name]) for name in _STATISTICS}
@@ -46,7 +46,7 @@ def _from_json(path: str | Path) -> dict[str, Any]:
         "statistics": TokenStatistics(**statistics, rivals=from_plain(_RIVALS, content["rivals"])),
         "units": from_plain(tuple[Unit, ...], content["units"]),
         "evidence": from_plain(Evidence | None, content["evidence"]),
-        "followed": from_plain(Followed | None, content["followed"]),
+        "followed": from_plain(Hops | None, content["followed"]),
         **{name: from_plain(kind, content[name]) for name, kind in _PLAIN.items()},
     }
 
@@ -78,7 +78,7 @@ def _check(answer: Any) -> None:
     answer.notes(), answer.explained  # fail now, not later, on provenance with wrong values
 
 
-def _check_evidence(evidence: Evidence, reading: Reading) -> None:
+def _check_evidence(evidence: Evidence, reading: PromptWithReply) -> None:
     units, count, size = reading.units(evidence.level), len(evidence.places), len(reading.reply_ids)
     measured = (evidence.logprob, evidence.nothing, evidence.without)
     named = all(hides(units, place).any() for place in evidence.places)
@@ -89,14 +89,14 @@ def _check_evidence(evidence: Evidence, reading: Reading) -> None:
         raise ValueError("the evidence and the reply do not match")
 
 
-def _check_followed(followed: Followed, shape: tuple[int, ...], size: int) -> None:
+def _check_followed(followed: Hops, shape: tuple[int, ...], size: int) -> None:
     times, parts = len(followed.arrived), (followed.scores, followed.arrived, followed.carried)
     shapes, finite = [array.shape for array in parts], all(np.isfinite(array).all() for array in parts)
     if shapes != [shape, (times, size), (times, size, size)] or not finite or not times or followed.hops in (0, -1):
         raise ValueError("the followed scores and the reply do not match")
 
 
-def _check_reading(reading: Reading, units: Sequence[Unit]) -> None:
+def _check_reading(reading: PromptWithReply, units: Sequence[Unit]) -> None:
     """Refuse indices of tokens, sources and characters that are not there."""
     prompt, row = reading.prompt, reading.row
     row.check_fields()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nbsal.explain.prompt.reading import Reading
+from nbsal.explain.prompt.reading import PromptWithReply
 from nbsal.explain.sentences import reply_facts
 from nbsal.explain.sentences import reply_sentences as sentences
 from nbsal.explain.sentences.phrases import PhraseMatrix
@@ -35,7 +35,7 @@ class AnswerPicture:
     without each source, by its number, and `struck` the positions of the prompt that are taken out.
     """
 
-    reading: Reading
+    reading: PromptWithReply
     total: Floats
     facts: PartFacts
     matrix: PhraseMatrix

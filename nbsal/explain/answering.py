@@ -97,7 +97,7 @@ def answer(
     (' Mara lives in Oslo.', 'document 1')
     """
     subject = as_subject(subject)
-    settings = ReplySettings.of(
+    settings = ReplySettings.from_settings(
         subject.tokenizer, generate, documents=documents, unit=unit, number=number, template=template, tools=tools,
         seed=seed, batch_size=batch_size, hops=hops, check=check, progress=progress, cancel=cancel, on_token=on_token,
     )  # fmt: skip

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from threading import Event
 from typing import Any
 
+from nbsal.explain.batches import explain_many
 from nbsal.explain.explainer import Explainer
-from nbsal.explain.many import explain_many
 from nbsal.explain.saliency import Comparison
 from nbsal.methods import catalogue
 from nbsal.methods.base import Method

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from nbsal.ablation.engine import Ablation
 from nbsal.explain import checking
+from nbsal.explain.batches import explain_batch, explain_many, plan_batch, windows_of
 from nbsal.explain.explanation import PAIRED, versions
-from nbsal.explain.many import explain_batch, explain_many, plan_batch, windows_of
 from nbsal.explain.replies import explain_rows
 from nbsal.explain.reply import explain_reply, plan_reply
 from nbsal.explain.reply_settings import ReplySettings
@@ -29,7 +29,7 @@ from nbsal.model.loading.load import as_subject
 from nbsal.model.subject import Subject
 from nbsal.model.targets import every_target, is_regression, rows_for_targets
 from nbsal.model.text.tokens import Encoded, Row
-from nbsal.passes.plan import Job
+from nbsal.passes.plan import TraceJob
 from nbsal.passes.run import run
 from nbsal.passes.trace import Trace, to_numpy
 from nbsal.support.errors import InputError, ModelError, NbsalError, UnknownName
@@ -39,7 +39,7 @@ from nbsal.support.warning import warn_once
 
 if TYPE_CHECKING:
     from nbsal.explain.answer import Answer
-    from nbsal.model.served.calls import Plan
+    from nbsal.model.served.calls import CallEstimate
 
 LONG = ("truncate", "window")
 ENTAILMENT = "entailment"  # the label of models that judge pairs of texts
@@ -177,7 +177,7 @@ class Explainer:
         """Explain a batch of encoded texts, with a target for each."""
         return explain_batch({"": self}, encoded, targets)[""]
 
-    def plan(self, text: Text, target: Any = None) -> list[Job]:
+    def plan(self, text: Text, target: Any = None) -> list[TraceJob]:
         """What is run to explain one text, without running it; each job is printed as a line.
 
         >>> import nbsal
@@ -189,7 +189,7 @@ class Explainer:
         before = [job for text in windows.values() if target is None for job in target_jobs(self.subject, text)]
         return [*before, *plan_batch(members, rows, [target], windows, {})]
 
-    def plan_reply(self, asked: Any, reply: Any = None, **settings: Any) -> "Plan":
+    def plan_reply(self, asked: Any, reply: Any = None, **settings: Any) -> "CallEstimate":
         """The calls of a server that `reply` with the same arguments would send, without sending any.
 
         >>> import nbsal
@@ -233,7 +233,7 @@ class Explainer:
         model, layers = self.method_subject, range(self.subject.depth + 1)
         saliencies: list[LayerSaliency] = []
 
-        def use(job: Job, name: str, record: Trace) -> None:
+        def use(job: TraceJob, name: str, record: Trace) -> None:
             scores = method.every_layer_scores(record, layers)[:, 0]
             inner = method.method if isinstance(method, Decoded) else method
             tie_breaker = torch.stack([replace(inner, layer=layer).tie_breaker(record)[0] for layer in layers])
@@ -243,7 +243,7 @@ class Explainer:
                 LayerSaliency(**vars(saliency) | {"provenance": saliency.provenance | {"parameters": settings}})
             )
 
-        run([Job(model, encoded, [0], [target], [method.name], method.needs, frozenset(layers))], use, Meter(None))
+        run([TraceJob(model, encoded, [0], [target], [method.name], method.needs, frozenset(layers))], use, Meter(None))
         return saliencies[0]
 
     def map(

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from nbsal.support.lazy import LazyClass, LazyModule
 
 if TYPE_CHECKING:
+    from nbsal.explain import batches as batches
     from nbsal.explain import checking as checking
-    from nbsal.explain import many as many
     from nbsal.explain.explainer import Explainer as Explainer
 else:
     Explainer = LazyClass("nbsal.explain.explainer", "Explainer")
     checking = LazyModule("nbsal.explain.checking")
-    many = LazyModule("nbsal.explain.many")
+    batches = LazyModule("nbsal.explain.batches")

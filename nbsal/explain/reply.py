@@ -14,7 +14,7 @@ from nbsal.explain.answer import Answer
 from nbsal.explain.prompt import generate as writing
 from nbsal.explain.prompt.generate import Generated
 from nbsal.explain.prompt.prompts import check_length, skips_template, tokenize_reply, with_reply
-from nbsal.explain.prompt.reading import Reading, TokenStatistics
+from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics
 from nbsal.explain.prompt.requests import check_reply_ids, read_asked
 from nbsal.explain.reply_settings import ReplySettings, plain_settings
 from nbsal.explain.scoring import served
@@ -26,7 +26,7 @@ from nbsal.explain.scoring.statistics import token_statistics
 from nbsal.explain.sentences.evidence import evidence_level, measure, passes, subsets
 from nbsal.methods.base import REGISTER, Method
 from nbsal.methods.perturbation import Perturbation
-from nbsal.model.served.calls import Plan
+from nbsal.model.served.calls import CallEstimate
 from nbsal.model.served.queries import Needs
 from nbsal.model.served.server import Server
 from nbsal.model.subject import Subject
@@ -82,7 +82,7 @@ def explain_again(
         return explain_reading({"": explainer}, answer.reading, origin, settings, meter)[""]
 
 
-def write_reply(subject: Subject, asked: Any, reply: None, **arguments: Any) -> tuple[Reading, TokenStatistics]:
+def write_reply(subject: Subject, asked: Any, reply: None, **arguments: Any) -> tuple[PromptWithReply, TokenStatistics]:
     """A new reply to what is asked, and how likely its tokens are, without an explanation; as in `nbsal.answer`."""
     settings = ReplySettings.parse(subject.tokenizer, arguments)
     reading, origin = read(subject, asked, reply, settings)
@@ -91,7 +91,7 @@ def write_reply(subject: Subject, asked: Any, reply: None, **arguments: Any) -> 
 
 def read(
     subject: Subject, asked: Any, reply: Any, settings: ReplySettings, written: Generated | None = None
-) -> tuple[Reading, dict[str, Any]]:
+) -> tuple[PromptWithReply, dict[str, Any]]:
     """The prompt with the reply, and where the reply is from, for the provenance.
 
     `written` is what the model has already written with these settings.
@@ -147,7 +147,7 @@ def read(
 
 def explain_reading(
     explainers: Mapping[str, Explains],
-    reading: Reading,
+    reading: PromptWithReply,
     origin: dict[str, Any],
     settings: ReplySettings,
     meter: Meter,
@@ -189,7 +189,7 @@ def explain_reading(
 
 
 def _runnings(
-    explainers: Mapping[str, Explains], reading: Reading, settings: ReplySettings, ablation: Ablation
+    explainers: Mapping[str, Explains], reading: PromptWithReply, settings: ReplySettings, ablation: Ablation
 ) -> dict[str, Running]:
     """What explains the reply, by name; methods that hide units in the same way share the runs."""
     units, experiments = reading.units(settings.unit), dict[str | int, ReplyExperiment]()
@@ -217,7 +217,7 @@ def _runnings(
     return runnings
 
 
-def plan_reply(explainers: Mapping[str, Explains], asked: Any, reply: Any, settings: ReplySettings) -> Plan:
+def plan_reply(explainers: Mapping[str, Explains], asked: Any, reply: Any, settings: ReplySettings) -> CallEstimate:
     """The most calls that explaining a reply needs, all of them known before the reply is."""
     subject = next(iter(explainers.values())).subject
     server = served.server_of(subject)

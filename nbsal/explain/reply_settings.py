@@ -53,7 +53,7 @@ class ReplySettings:
         check_hops(self.hops)
 
     @classmethod
-    def of(cls, tokenizer: Any, writing: Mapping[str, Any], **own: Any) -> Self:
+    def from_settings(cls, tokenizer: Any, writing: Mapping[str, Any], **own: Any) -> Self:
         """From settings of what writes the reply, and these of our own."""
         generate, templates = split_settings(writing, tokenizer, own.get("template"))
         return cls(**own, generate=generate, template_settings=templates)
@@ -62,7 +62,7 @@ class ReplySettings:
     def parse(cls, tokenizer: Any, arguments: Mapping[str, Any], names: Collection[str] = ()) -> Self:
         """From arguments; those with other names than these (by default, all) are settings of what writes the reply."""
         own = {name: value for name, value in arguments.items() if name in (names or NAMES)}
-        return cls.of(tokenizer, {name: arguments[name] for name in arguments if name not in own}, **own)
+        return cls.from_settings(tokenizer, {name: arguments[name] for name in arguments if name not in own}, **own)
 
 
 NAMES = tuple(name for name in ReplySettings.__dataclass_fields__ if name not in ("generate", "template_settings"))

@@ -11,7 +11,7 @@ from nbsal.model.subject import Subject
 from nbsal.model.targets import describe_values, is_regression
 from nbsal.model.text import long_texts
 from nbsal.model.text.long_texts import Windows
-from nbsal.passes.plan import Job
+from nbsal.passes.plan import TraceJob
 from nbsal.passes.run import run
 from nbsal.passes.trace import Trace, to_numpy
 from nbsal.support.progress import Meter
@@ -20,9 +20,11 @@ from nbsal.support.progress import Meter
 OF_ONE_WINDOW = ("gap", "change", "points", "positions", "absorbed")
 
 
-def target_jobs(subject: Subject, windows: Windows) -> list[Job]:
+def target_jobs(subject: Subject, windows: Windows) -> list[TraceJob]:
     rows = windows.encoded
-    return [Job(subject, rows[number : number + 1], [number], [None], ("prediction",)) for number in range(len(rows))]
+    return [
+        TraceJob(subject, rows[number : number + 1], [number], [None], ("prediction",)) for number in range(len(rows))
+    ]
 
 
 def default_target(subject: Subject, windows: Windows, meter: Meter) -> int:

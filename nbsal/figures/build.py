@@ -41,7 +41,7 @@ class OutOfTime(Exception):
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableTexts:
     """Texts of a table with their gold labels or answers, and a description of them for the figures."""
 
     table: str
@@ -153,7 +153,7 @@ class Build:
             )
             raise InputError(message, argument="--labels", value=table)
 
-    def rows(self, table: str, skip_short: bool = False, max_texts: int | None = None) -> Rows:
+    def rows(self, table: str, skip_short: bool = False, max_texts: int | None = None) -> TableTexts:
         """Return texts of a table: all of them in a full run, otherwise always the same random sample.
 
         `max_texts` takes the place of the number that `texts` has for the table.
@@ -174,7 +174,7 @@ class Build:
         source = data.TABLES[table].split if self.has_benchmarks else "bundled samples"
         length = f" with at least {SHORTEST} tokens" if skip_short else ""
         description = f"{self.name(table)} ({source}), {len(frame)} of {total} texts{length}"
-        return Rows(table, data.texts(frame), labels, answers, description)
+        return TableTexts(table, data.texts(frame), labels, answers, description)
 
     def _class_numbers(self, table: str, labels: Any) -> list[int]:
         """Return gold labels as the model numbers its classes."""
@@ -193,7 +193,7 @@ class Build:
         return f"{task.demo}{remark} on {texts}"
 
     def results(
-        self, evaluation: str, rows: Rows, groups: Groups, evaluate: Callable[..., Results], **options: Any
+        self, evaluation: str, rows: TableTexts, groups: Groups, evaluate: Callable[..., Results], **options: Any
     ) -> Results:
         """Evaluate groups of explainers on texts; each group is stored, and read in later runs."""
         folder = self.folder(rows.table) / f"{evaluation}-{self._source(rows.table)}-{len(rows.texts)}"
@@ -207,7 +207,7 @@ class Build:
             raise OutOfTime
         return results
 
-    def clouds(self, explainers: Mapping[str, Explainer], rows: Rows) -> dict[str, Cloud]:
+    def clouds(self, explainers: Mapping[str, Explainer], rows: TableTexts) -> dict[str, Cloud]:
         """Return the class clouds of each explainer; each is stored, and read in later runs."""
         folder = self.folder(rows.table) / f"clouds-{self._source(rows.table)}-{len(rows.texts)}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -221,7 +221,7 @@ class Build:
             class_clouds[name] = Cloud(json.loads(path.read_text(encoding="utf-8")))
         return class_clouds
 
-    def explanations(self, explainers: Mapping[str, Explainer], rows: Rows) -> dict[str, Saliencies]:
+    def explanations(self, explainers: Mapping[str, Explainer], rows: TableTexts) -> dict[str, Saliencies]:
         """Explain all texts; explanations that this run has computed before come from the cache."""
         runs = explain_texts(explainers, rows.texts, BATCH_SIZE, self.cache(rows.table), False, None)
         return {name: Saliencies(saliencies[0]) for name, saliencies in runs.items()}

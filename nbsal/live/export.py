@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from nbsal.live.parts import Part, parts_of, sizes_of
+from nbsal.live.parts import StoredTensor, parts_of, sizes_of
 from nbsal.live.tokenizer import tokenizer_tables
 from nbsal.model.rounding import FULL
 from nbsal.model.subject import Subject
@@ -92,7 +92,7 @@ def folder_name(name: str, manifest: bytes) -> str:
     return f"{plain[-40:]}-{hashlib.sha256(manifest).hexdigest()[:DIGITS]}"
 
 
-def _packed(parts: dict[str, Part]) -> tuple[bytes, dict[str, Any]]:
+def _packed(parts: dict[str, StoredTensor]) -> tuple[bytes, dict[str, Any]]:
     """All tensors one after the other, and for each its place, its shape and its bits; equal ones share a place."""
     content, tensors = bytearray(), dict[str, Any]()
     for name, part in parts.items():
@@ -106,5 +106,5 @@ def _packed(parts: dict[str, Part]) -> tuple[bytes, dict[str, Any]]:
     return bytes(content), tensors
 
 
-def _is_same(first: Part, second: Part) -> bool:
+def _is_same(first: StoredTensor, second: StoredTensor) -> bool:
     return first.bits == second.bits and torch.equal(first.tensor, second.tensor)

@@ -24,7 +24,7 @@ _NORMS = {"attention_norm": "attention.output.LayerNorm", "norm": "output.LayerN
 
 
 @dataclass(frozen=True)
-class Part:
+class StoredTensor:
     """A tensor of a model, and to how many bits it is rounded."""
 
     tensor: Tensor
@@ -42,15 +42,15 @@ class Part:
         return array
 
 
-def parts_of(subject: Subject) -> dict[str, Part]:
+def parts_of(subject: Subject) -> dict[str, StoredTensor]:
     """The tensors of a supported model by the names under which the page finds them; ModelError for other models."""
     _check(subject)
     bert = subject.model.bert
     embeddings = bert.embeddings
     parts = {
-        "tokens": Part(embeddings.word_embeddings.weight, EMBEDDINGS),
-        "positions": Part(embeddings.position_embeddings.weight, BLOCKS),
-        "types": Part(embeddings.token_type_embeddings.weight, FULL),
+        "tokens": StoredTensor(embeddings.word_embeddings.weight, EMBEDDINGS),
+        "positions": StoredTensor(embeddings.position_embeddings.weight, BLOCKS),
+        "types": StoredTensor(embeddings.token_type_embeddings.weight, FULL),
         **_norm("norm", embeddings.LayerNorm),
     }
     for number, block in enumerate(bert.encoder.layer):
@@ -77,7 +77,7 @@ def sizes_of(subject: Subject) -> dict[str, float]:
     }
 
 
-def _decoder_parts(subject: Subject) -> dict[str, Part]:
+def _decoder_parts(subject: Subject) -> dict[str, StoredTensor]:
     head = subject.lm_head
     transform = _transform_of(head.transform)
     if transform is None or head.bias is None:
@@ -85,7 +85,10 @@ def _decoder_parts(subject: Subject) -> dict[str, Part]:
         message += "runs. Pass nbsal.load(..., lm=...) with the BERT that the model was fine-tuned from."
         raise ModelError(message, part="lm_head")
     parts = _linear("transform", transform.dense) | _norm("transform_norm", transform.LayerNorm)
-    return parts | {"decoder.weight": Part(head.weight, EMBEDDINGS), "decoder.bias": Part(head.bias, FULL)}
+    return parts | {
+        "decoder.weight": StoredTensor(head.weight, EMBEDDINGS),
+        "decoder.bias": StoredTensor(head.bias, FULL),
+    }
 
 
 def _transform_of(head: Any) -> Any:
@@ -94,12 +97,12 @@ def _transform_of(head: Any) -> Any:
     return getattr(predictions, "transform", None)
 
 
-def _linear(name: str, module: Any, bits: int = BLOCKS) -> dict[str, Part]:
-    return {f"{name}.weight": Part(module.weight, bits), f"{name}.bias": Part(module.bias, FULL)}
+def _linear(name: str, module: Any, bits: int = BLOCKS) -> dict[str, StoredTensor]:
+    return {f"{name}.weight": StoredTensor(module.weight, bits), f"{name}.bias": StoredTensor(module.bias, FULL)}
 
 
-def _norm(name: str, module: Any) -> dict[str, Part]:
-    return {f"{name}.weight": Part(module.weight, FULL), f"{name}.bias": Part(module.bias, FULL)}
+def _norm(name: str, module: Any) -> dict[str, StoredTensor]:
+    return {f"{name}.weight": StoredTensor(module.weight, FULL), f"{name}.bias": StoredTensor(module.bias, FULL)}
 
 
 def _check(subject: Subject) -> None:

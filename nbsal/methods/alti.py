@@ -17,7 +17,7 @@ from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.model.limits import check_plain_weights
 from nbsal.model.running import architecture
-from nbsal.model.running.double import in_turn
+from nbsal.model.running.double import block_by_block
 from nbsal.model.subject import Subject
 from nbsal.passes.stream import Block
 from nbsal.passes.trace import Trace
@@ -152,7 +152,7 @@ def each_block(trace: Trace, queries: Tensor | None = None) -> Iterator[tuple[An
     blocks = architecture.blocks(subject.twin)
     for number, values in zip(reversed(range(subject.depth)), values_by_block, strict=True):
         block = blocks[number % len(blocks)]  # ALBERT calls the same block repeatedly
-        with in_turn(block):
+        with block_by_block(block):
             yield block, values
 
 

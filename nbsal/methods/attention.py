@@ -25,22 +25,24 @@ from nbsal.support.errors import ModelError
 
 
 @dataclass(frozen=True)
-class Maps:
+class EncoderDecoderMaps:
     """One tensor a block, [batch, ..., query, key]: of the encoder, of the decoder, and of what crosses to it."""
 
     source: list[Tensor]
     own: list[Tensor]
     cross: list[Tensor]
 
-    def each(self, change: Callable[[Tensor], Tensor]) -> "Maps":
+    def each(self, change: Callable[[Tensor], Tensor]) -> "EncoderDecoderMaps":
         """The same of every map."""
-        return Maps(*([change(tensor) for tensor in tensors] for tensors in (self.source, self.own, self.cross)))
+        return EncoderDecoderMaps(
+            *([change(tensor) for tensor in tensors] for tensors in (self.source, self.own, self.cross))
+        )
 
 
-def maps_of(trace: Trace, values: Mapping[int, Tensor]) -> Maps:
+def maps_of(trace: Trace, values: Mapping[int, Tensor]) -> EncoderDecoderMaps:
     """The maps of a trace by kind; a model computes all of its encoder first, then two in each block of its decoder."""
     ordered, depth = [values[number] for number in sorted(values)], trace.subject.depth
-    return Maps(ordered[:depth], ordered[depth::2], ordered[depth + 1 :: 2])
+    return EncoderDecoderMaps(ordered[:depth], ordered[depth::2], ordered[depth + 1 :: 2])
 
 
 def has_two_sides(trace: Trace) -> bool:
@@ -92,7 +94,7 @@ def deciding_positions(trace: Trace) -> Tensor:
 
     In float32 at least: products through many blocks would round too much in half precision.
     """
-    subject, pooling = trace.subject, trace.subject.measured_pooling
+    subject, pooling = trace.subject, trace.subject.probed_pooling
     if pooling is not None and not pooling.last_layer_only:
         raise ModelError(
             f"The head of {subject.name} reads more than its last layer, and a method that follows attention or "

@@ -62,7 +62,7 @@ def one_of(*choices: object) -> Check:
     return check
 
 
-def number(rule: str, holds: Callable[[float], bool]) -> Check:
+def satisfies(rule: str, holds: Callable[[float], bool]) -> Check:
     """A check that a setting is a number for which a rule holds; `rule` says in the error what it must be."""
 
     def check(value: Any, name: str) -> Any:

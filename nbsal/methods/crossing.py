@@ -14,7 +14,7 @@ from nbsal.methods.attention import (
     GAE,
     AttentionCAM,
     AttentionGradCAM,
-    Maps,
+    EncoderDecoderMaps,
     RawAttention,
     Rollout,
     deciding_positions,
@@ -40,7 +40,7 @@ from nbsal.passes.trace import Trace
 from nbsal.support.errors import LanguageHeadError, ModelError
 
 
-def follow(rows: Tensor, maps: Maps, share: float = 1.0) -> Tensor:
+def follow(rows: Tensor, maps: EncoderDecoderMaps, share: float = 1.0) -> Tensor:
     """Rows of the decoder's positions followed down both sides, [batch, decision, position of source and reply].
 
     At each map a position keeps `share` of what it has, and the positions that it attends to get as much by the map.
@@ -62,7 +62,7 @@ def without_deciding(scores: Tensor, start: Tensor) -> Tensor:
     return (scores * others).sum(1)
 
 
-def evidence(trace: Trace, attention: Mapping[int, Tensor], like: Tensor) -> Maps:
+def evidence(trace: Trace, attention: Mapping[int, Tensor], like: Tensor) -> EncoderDecoderMaps:
     """Attention, or its relevance, times its gradient where that is positive, averaged over heads."""
     products = {number: trace.attention_grad[number] * values for number, values in attention.items()}
     return maps_of(trace, products).each(lambda product: product.relu().mean(1).to(like))

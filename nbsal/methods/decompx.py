@@ -18,7 +18,7 @@ from nbsal.methods.base import register
 from nbsal.methods.cost import Cost
 from nbsal.model.loading.composite import Composite
 from nbsal.model.running import architecture
-from nbsal.model.running.double import in_turn
+from nbsal.model.running.double import block_by_block
 from nbsal.model.running.memory import check_fits
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
@@ -106,7 +106,7 @@ class DecompX(BlockMethod):
             block = blocks[number % len(blocks)]  # ALBERT calls the same block repeatedly
             queries = places if number == depth - 1 else list(range(n))
             attention = trace.attention[number][text, :, queries, :n]
-            with in_turn(block):
+            with block_by_block(block):
                 vectors = through_block(block, subject.model.config.model_type, vectors, attention, queries, not number)
         return vectors if depth else vectors[places]
 

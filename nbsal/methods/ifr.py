@@ -106,7 +106,7 @@ class IFR(alti.BlockMethod):
                 end = int(weights[texts].any(0).nonzero().max()) + 1 if subject.causal else len(row)
                 at = queries[queries < end]
                 states, attention = values["hidden"][texts[0], :end], values["attention"][texts[0], :, : len(at), :end]
-                part = shares(block, paths, states, attention, at, weights[texts][:, at], self.centres)
+                part = route_shares(block, paths, states, attention, at, weights[texts][:, at], self.centres)
                 scores[texts, :end] += part.to(scores)
         return scores
 
@@ -134,7 +134,7 @@ def reading_weights(trace: Trace) -> Tensor:
     return normalise_rows(weights)
 
 
-def shares(
+def route_shares(
     block: Any, paths: Paths, states: Tensor, attention: Tensor, at: Tensor, weights: Tensor, centres: bool
 ) -> Tensor:
     """Share of each position [column] in what each span reads in a block [row].

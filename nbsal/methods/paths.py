@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nbsal.methods.base import LayerMethod, number, register, setting
+from nbsal.methods.base import LayerMethod, register, satisfies, setting
 from nbsal.methods.cost import BASELINES, SAMPLES, STEPS, TOKEN_BASELINES, Cost
 from nbsal.methods.gradient import Simple
 from nbsal.methods.rng import fixed_part, text_rng
@@ -106,7 +106,7 @@ class Smooth(Simple, AlongPaths):
     """
 
     samples: int = setting(10, positive_number)
-    noise: float = setting(0.01, number("a share of the range of the features, of at least 0", lambda x: x >= 0))
+    noise: float = setting(0.01, satisfies("a share of the range of the features, of at least 0", lambda x: x >= 0))
     seed: int = 0
 
     def features(self, trace: Trace) -> Tensor:
@@ -201,7 +201,7 @@ class Integrated(PathMethod, AlongPaths):
     steps: int = setting(25, positive_number)
     baseline: str | None = None
     tolerance: float | None = setting(
-        None, number("a share of the change of the target, more than 0", lambda x: 0 < x < np.inf)
+        None, satisfies("a share of the change of the target, more than 0", lambda x: 0 < x < np.inf)
     )
 
     def resolve(self, subject: Subject) -> Self:

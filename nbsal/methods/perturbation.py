@@ -20,7 +20,7 @@ from nbsal.ablation.decision import DecisionText, filler_id
 from nbsal.ablation.engine import Ablation
 from nbsal.ablation.experiment import Experiment
 from nbsal.ablation.texts import REMOVE, TEXT
-from nbsal.methods.base import Method, number, one_of, register, setting
+from nbsal.methods.base import Method, one_of, register, satisfies, setting
 from nbsal.methods.cost import SAMPLES, UNITS, Cost
 from nbsal.methods.rng import text_rng
 from nbsal.model.served.served_model import Served
@@ -32,7 +32,7 @@ from nbsal.support.validation import positive_number
 
 LEVELS = ("token", "word")
 TRIALS = 6  # forward passes of a text that test whether its tokens can be left out (see `Ablation`)
-PENALTY = number("at least 0 and finite", lambda x: 0 <= x < np.inf)  # the check of a regression's penalty
+PENALTY = satisfies("at least 0 and finite", lambda x: 0 <= x < np.inf)  # the check of a regression's penalty
 CELLS = 4_000_000  # entries of all tables of coalitions that are in memory at once
 Coalitions = Flags  # [coalition, unit], true where the unit stays
 Unit = tuple[int, ...]  # positions
@@ -214,7 +214,7 @@ class LIME(Perturbation):
 
     samples: int = setting(100, positive_number)
     ridge: float = setting(1.0, PENALTY)
-    width: float = setting(0.25, number("more than 0", lambda x: x > 0))
+    width: float = setting(0.25, satisfies("more than 0", lambda x: x > 0))
     seed: int = 0
 
     def count(self, size: int) -> int:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nbsal.methods.attention import beside, deciding_positions, deciding_rows, has_two_sides, identity
-from nbsal.methods.base import Method, number, one_of, register, setting
+from nbsal.methods.base import Method, one_of, register, satisfies, setting
 from nbsal.methods.cost import Cost
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
@@ -200,7 +200,7 @@ class GIM(InputXGradient):
     scores do not sum to the output, and a position that attention ignores altogether may have a score.
     """
 
-    temperature: float = setting(2.0, number("more than 0", lambda x: x > 0))
+    temperature: float = setting(2.0, satisfies("more than 0", lambda x: x > 0))
 
     @property
     def gradients(self) -> Gradients:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nbsal.ablation import tables
-from nbsal.methods.base import number, register, setting
+from nbsal.methods.base import register, satisfies, setting
 from nbsal.methods.cost import SAMPLES, Cost
 from nbsal.methods.perturbation import PENALTY, TRIALS, Coalitions, Perturbation, Unit, ridge_slopes
 from nbsal.model.text.tokens import Row
@@ -27,7 +27,7 @@ class Surrogate(Perturbation):
     fewest_units = 2
 
     samples: int = setting(64, positive_number)
-    keep: float = setting(0.5, number("between 0 and 1", lambda x: 0 < x < 1))
+    keep: float = setting(0.5, satisfies("between 0 and 1", lambda x: 0 < x < 1))
     seed: int = setting(0, seed_number)
 
     def count(self, size: int) -> int:

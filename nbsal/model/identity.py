@@ -27,7 +27,11 @@ _IRRELEVANT = frozenset({
     "max_length", "min_length", "length_penalty", "repetition_penalty", "no_repeat_ngram_size", "early_stopping",
 })  # fmt: skip
 _MODULE_STATE = {*vars(nn.Module()), "_is_hf_initialized", "gradient_checkpointing", "max_seq_len_cached"}
-_MOVED = {"nbsal.model.loading.": "nbsal.model.", "nbsal.model.lm_head._Scale": "nbsal.model.lm_listening.Scale"}
+_MOVED = {
+    "nbsal.model.loading.": "nbsal.model.",
+    "nbsal.model.lm_head._Scale": "nbsal.model.lm_listening.Scale",
+    "nbsal.model.black_box._FunctionBody": "nbsal.model.black_box._Body",
+}
 _DYNAMIC_ROPE = ("dynamic", "longrope")  # their frequencies change with the length of the last text
 
 

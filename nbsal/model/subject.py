@@ -16,7 +16,7 @@ from nbsal.model.loading import adapters, copies
 from nbsal.model.loading.composite import transformer_of
 from nbsal.model.loading.kinds import check_config, check_kind, check_labels
 from nbsal.model.loading.stand_in import Encoder, StandIn
-from nbsal.model.loading.usage import PLAIN, PREDICTS_TOKENS, Usage
+from nbsal.model.loading.usage import PLAIN, PREDICTS_TOKENS, Preprocessing
 from nbsal.model.pooling import Pooling, probe
 from nbsal.model.running import architecture
 from nbsal.model.running.double import double_model
@@ -59,7 +59,7 @@ class Subject:
         lm_head: LMHead | None = None,
         default_layer: int | None = None,
         mask: Any = None,
-        usage: Usage = PLAIN,
+        usage: Preprocessing = PLAIN,
     ) -> None:
         check_kind(model)
         self._twin = twin_of(model)
@@ -297,7 +297,7 @@ class Subject:
         vars(self).update(state)
 
     @cached_property
-    def measured_pooling(self) -> Pooling | None:
+    def probed_pooling(self) -> Pooling | None:
         """Which positions the head reads, measured on first use; None for heads that classify no sequence."""
         default = architecture.pooling(self.model, self.task, self.causal)
         return None if default is None else probe(self, default)
@@ -305,7 +305,7 @@ class Subject:
     @property
     def pooling(self) -> str | None:
         """The kind of pooling, such as "first", "last" or "mean"; None for heads that classify no sequence."""
-        return None if self.measured_pooling is None else self.measured_pooling.kind
+        return None if self.probed_pooling is None else self.probed_pooling.kind
 
     @property
     def unbatchable(self) -> bool:
@@ -315,7 +315,7 @@ class Subject:
         the padding.
         """
         no_padding_id = getattr(self.model.config, "pad_token_id", None) is None and self.pooling == "last"
-        pools_padding = self.measured_pooling is not None and self.measured_pooling.reads_padding
+        pools_padding = self.probed_pooling is not None and self.probed_pooling.reads_padding
         return no_padding_id or pools_padding or architecture.sees_padding(self.model)
 
     def encode(self, text: Text | list[Text], *, first: int = 0) -> Encoded:
@@ -394,4 +394,4 @@ class Subject:
 
 
 OWN_HEAD = "its own LM head"  # the source of the LM head of a model that predicts tokens
-_LOADED = frozenset("_twin tokenizer text_encoder measured_pooling _lm_head".split())  # anew
+_LOADED = frozenset("_twin tokenizer text_encoder probed_pooling _lm_head".split())  # anew

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nbsal.model.running.fused_attention import FusedAttention, fused_call
 from nbsal.passes.lrp.mode import attach_proxy, proxy_of
-from nbsal.passes.lrp.rules import Rules, share
+from nbsal.passes.lrp.rules import Rules, divide
 from nbsal.support.errors import ModelError
 
 Filter = Callable[[Tensor], tuple[Tensor, Tensor]]  # of relevance: that which a map is computed of, and what goes on
@@ -39,7 +39,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Flow:
+class AttentionFlow:
     """What arrives at query, key and value; and the evidence, [batch, query, key].
 
     That is the relevance of the map times its gradient where positive, averaged over heads.
@@ -58,7 +58,7 @@ def flow(
     attention_filter: Filter,
     rules: Rules,
     precision: torch.dtype,
-) -> Flow:
+) -> AttentionFlow:
     """What relevance and a gradient at the mixed values come to at what these are mixed of.
 
     Gradients are computed in `precision`; without one, there is no evidence.
@@ -88,7 +88,7 @@ def flow(
             evidence[:, queries, keys] = product.relu_().mean(1)
             slopes.add(slope, weights.to(precision), queries, keys)
         onwards.add(at_map, scores, weights, queries, keys)
-    return Flow([] if slopes is None else slopes.parts, onwards.result(), evidence)
+    return AttentionFlow([] if slopes is None else slopes.parts, onwards.result(), evidence)
 
 
 class _Gradients:
@@ -120,7 +120,7 @@ class _Relevance:
         self._rules = rules
         self._tensors = [tensor.detach() for tensor in (attention.query, attention.key, attention.value)]
         self._values_t = self._tensors[2].mT.contiguous()
-        self.arriving = share(relevance, attention.mixed.detach(), rules)
+        self.arriving = divide(relevance, attention.mixed.detach(), rules)
         self._parts = [torch.zeros_like(tensor) for tensor in self._tensors]
 
     def at_map(self, weights: Tensor, queries: slice, keys: slice) -> Tensor:
@@ -130,7 +130,7 @@ class _Relevance:
         """Add what the relevance of the map comes to; softmax, scale and mask pass it on to the scores."""
         (query, key, _), (of_query, of_key, of_value) = self._tensors, self._parts
         of_value[:, :, keys] += weights.mT @ self.arriving[:, :, queries]
-        part = share(at_map, scores, self._rules)
+        part = divide(at_map, scores, self._rules)
         of_query[:, :, queries] = part @ key[:, :, keys]
         of_key[:, :, keys] += part.mT @ query[:, :, queries]
 

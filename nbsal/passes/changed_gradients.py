@@ -57,8 +57,8 @@ class Gradients:
     temperature: float | None = None
 
     def __call__(self, subject: Subject) -> Subject:
-        pooling, result = subject.measured_pooling, copy.copy(subject)
-        vars(result).update(gradients=self, measured_pooling=pooling)  # measured by the model's own gradients
+        pooling, result = subject.probed_pooling, copy.copy(subject)
+        vars(result).update(gradients=self, probed_pooling=pooling)  # measured by the model's own gradients
         return result
 
     @property

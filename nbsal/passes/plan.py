@@ -14,7 +14,7 @@ LONG = 16  # tokens for each feature of a head, from which on whole maps cost mo
 MAPS = 4  # attention maps that a trace holds for each block: weights, scores, gradients, relevance
 
 
-class Reader(Protocol):
+class PlannedMethod(Protocol):
     """What a plan asks of a method."""
 
     @property
@@ -35,7 +35,7 @@ class LongText:
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class TraceJob:
     """Texts that are run together, and the methods that read what is recorded of them."""
 
     subject: Subject
@@ -49,7 +49,7 @@ class Job:
     window_of: int | None = None  # the place of the long text that this is a window of
     work: float = 0.0  # how many texts this counts as in a report of progress
 
-    def part(self, numbers: Sequence[int]) -> "Job":
+    def part(self, numbers: Sequence[int]) -> "TraceJob":
         """The job of some of its texts."""
         return replace(
             self,
@@ -70,12 +70,12 @@ class Job:
 
 
 def plan(
-    readers: Mapping[str, Reader],
+    readers: Mapping[str, PlannedMethod],
     subject: Subject,
     rows: Encoded,
     targets: Sequence[Any],
     long_texts: Mapping[int, LongText] = MappingProxyType({}),
-) -> list[Job]:
+) -> list[TraceJob]:
     """The jobs of a batch; methods that run the same model share them.
 
     A text that some methods read by windows, in `long_texts` by its place, is run by itself, each window in turn.
@@ -87,21 +87,21 @@ def plan(
     ...     print(job)
     2 x 5 tokens: simple, gradcam, rollout (attention, hidden, hidden_grad at layers [0, 5])
     """
-    jobs: list[Job] = []
+    jobs: list[TraceJob] = []
     if short := [place for place in range(len(rows)) if place not in long_texts]:
-        job = Job(subject, rows.select(short), short, [targets[place] for place in short], tuple(readers))
+        job = TraceJob(subject, rows.select(short), short, [targets[place] for place in short], tuple(readers))
         jobs += _group(job, readers, len(short))
     for place, text in long_texts.items():
         others = tuple(name for name in readers if name not in text.names)
-        jobs += _group(Job(subject, rows.select([place]), [place], [targets[place]], others), readers, 1)
+        jobs += _group(TraceJob(subject, rows.select([place]), [place], [targets[place]], others), readers, 1)
         for window, row in enumerate(text.windows):
             part = Encoded([row], text.windows.pad_id)
-            job = Job(subject, part, [window], [text.target], tuple(text.names), window_of=place)
+            job = TraceJob(subject, part, [window], [text.target], tuple(text.names), window_of=place)
             jobs += _group(job, readers, 1 / len(text.windows))
     return jobs
 
 
-def _group(job: Job, readers: Mapping[str, Reader], texts: float) -> Iterator[Job]:
+def _group(job: TraceJob, readers: Mapping[str, PlannedMethod], texts: float) -> Iterator[TraceJob]:
     """A job for each set of methods that run the same model, whole or block by block; together they are `texts`."""
     groups: dict[tuple[Subject, bool], list[str]] = {}
     for name in job.names:

@@ -15,16 +15,16 @@ from nbsal.model import sides
 from nbsal.model.running import architecture, attention_maps
 from nbsal.model.running.finite import check_finite
 from nbsal.model.running.fused_attention import FusedAttention
-from nbsal.model.running.layers import Layers, Parts, check_recorded, join, recorded_maps, run_model
+from nbsal.model.running.layers import HiddenStates, Parts, check_recorded, join, recorded_maps, run_model
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.passes import last_block
 from nbsal.passes.last_block import AttentionCalls, Starts
-from nbsal.passes.plan import Job
+from nbsal.passes.plan import TraceJob
 from nbsal.passes.run import run
 from nbsal.passes.stream import Block, Selection
-from nbsal.passes.trace import Trace, Whole
+from nbsal.passes.trace import AtOnce, Trace
 from nbsal.support.progress import Meter
 
 MOST = 8  # predictions that are propagated together
@@ -71,9 +71,9 @@ def each_prediction(
                 (gradient,) = torch.autograd.grad(values.sum(), states.top, retain_graph=True)
                 begin = TopStarts([states.top], positions, gradient[0])
             size = chunk or _chunk(subject, len(row), bool(wanted), bool(forward.maps))
-            source = FusedMaps(forward.calls) if forward.calls else Whole()
+            source = FusedMaps(forward.calls) if forward.calls else AtOnce()
 
-            def propagate(job: Job) -> Trace:
+            def propagate(job: TraceJob) -> Trace:
                 part = _copies(job, logits, values, source)
                 for (name, index), tensors in parts.items():
                     value = join(tensors).detach()
@@ -86,7 +86,9 @@ def each_prediction(
 
             chunks = [range(len(targets))[first : first + size] for first in range(0, len(targets), size)]
             jobs = [
-                Job(subject, Encoded([row] * len(chunk), encoded.pad_id), chunk, [targets[i] for i in chunk], ("",))
+                TraceJob(
+                    subject, Encoded([row] * len(chunk), encoded.pad_id), chunk, [targets[i] for i in chunk], ("",)
+                )
                 for chunk in chunks
             ]
             run(jobs, lambda job, _, part: use(job.places, part), Meter(None), propagate)
@@ -99,7 +101,7 @@ class Forward:
     """What a forward pass has recorded: maps of attention, or the calls of fused attention in their place."""
 
     logits: Tensor
-    states: Layers
+    states: HiddenStates
     maps: Sequence[Tensor]
     calls: Sequence[FusedAttention]  # of all blocks, or none
     in_last_block: Sequence[FusedAttention | None]
@@ -129,7 +131,7 @@ def _forward(
 
 
 @dataclass(frozen=True, eq=False)
-class FusedMaps(Whole):
+class FusedMaps(AtOnce):
     """The recorded values of all blocks; rows of maps, and means over heads, are computed of what attention read."""
 
     calls: Sequence[FusedAttention]
@@ -158,7 +160,7 @@ def _chunk(subject: Subject, size: int, gradients: bool, maps: bool) -> int:
     return max(1, min(MOST, CELLS // (subject.heads * size**2))) if maps else max(1, min(MOST, ROWS // size))
 
 
-def _copies(job: Job, logits: Tensor, values: Tensor, source: Whole) -> Trace:
+def _copies(job: TraceJob, logits: Tensor, values: Tensor, source: AtOnce) -> Trace:
     """A trace of one copy of the row for each target, whose text ends there, without any parts yet."""
     decisions = [Decision(target.label, logits.new_empty(0), target) for target in job.targets]
     rows = logits.detach().expand(len(job.rows), *logits.shape[1:])

@@ -4,21 +4,21 @@ from collections.abc import Callable, Iterable, Sequence
 
 from nbsal.model.running import batching
 from nbsal.passes import trace
-from nbsal.passes.plan import Job
+from nbsal.passes.plan import TraceJob
 from nbsal.passes.trace import Trace
 from nbsal.support.errors import ModelError
 from nbsal.support.progress import Meter
 
 ATTEMPTS = 10  # at a job whose model is trained by another thread, which may write weights in the midst of it
-Use = Callable[[Job, str, Trace], object]
+Use = Callable[[TraceJob, str, Trace], object]
 
 
-def record_job(job: Job) -> Trace:
+def record_job(job: TraceJob) -> Trace:
     """Record what the methods of a job read."""
     return trace.record(job.subject, job.rows, job.targets, job.needs, job.layers, job.by_block)
 
 
-def run(jobs: Iterable[Job], use: Use, meter: Meter, record: Callable[[Job], Trace] = record_job) -> None:
+def run(jobs: Iterable[TraceJob], use: Use, meter: Meter, record: Callable[[TraceJob], Trace] = record_job) -> None:
     """Run each job, and call `use` with the job, each of its names and the trace, then release the trace.
 
     A job that does not fit into memory is run in halves. `meter` counts the work of the jobs.
@@ -36,7 +36,7 @@ def run(jobs: Iterable[Job], use: Use, meter: Meter, record: Callable[[Job], Tra
         part.reach(1)
 
 
-def _run_in_halves(job: Job, use: Use, meter: Meter, record: Callable[[Job], Trace]) -> None:
+def _run_in_halves(job: TraceJob, use: Use, meter: Meter, record: Callable[[TraceJob], Trace]) -> None:
     size = len(job.rows)
 
     def run_part(numbers: Sequence[int]) -> None:
@@ -54,7 +54,7 @@ def _run_in_halves(job: Job, use: Use, meter: Meter, record: Callable[[Job], Tra
     batching.run_in_halves(range(size), run_part)
 
 
-def _hand_over(job: Job, use: Use, meter: Meter, recorded: Trace) -> None:
+def _hand_over(job: TraceJob, use: Use, meter: Meter, recorded: Trace) -> None:
     recorded.meter = meter
     for number, name in enumerate(job.names, 1):
         meter.check()

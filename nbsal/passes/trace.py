@@ -71,7 +71,7 @@ class Trace:
     attention_grad: dict[int, Tensor] = field(default_factory=dict)
     relevance_graph: RelevanceGraph | None = None  # of the same forward pass, under the default rules
     graphs: dict[Any, Any] | None = None  # of later forward passes under other rules, if they are kept
-    source: "Whole | ByBlock" = field(default_factory=lambda: Whole())  # where `blocks` has its values from
+    source: "AtOnce | ByBlock" = field(default_factory=lambda: AtOnce())  # where `blocks` has its values from
     ends: Sequence[int] = ()  # where the text of each copy of a row ends, if not with the row (see `reply_trace`)
     meter: Meter = field(default_factory=lambda: Meter(None))  # progress and cancellation of long methods
     cache: dict[Any, Any] = field(default_factory=dict)  # results that methods share
@@ -192,14 +192,14 @@ def record(
     """
     for need in set(needs) - set(NEEDS):
         raise UnknownName("needs", need, NEEDS)
-    return _record(ByBlock() if stream else Whole(), subject, encoded, targets, needs, keep)
+    return _record(ByBlock() if stream else AtOnce(), subject, encoded, targets, needs, keep)
 
 
-def _record(source: "Whole | ByBlock", subject: Subject, *arguments: Any) -> Trace:
+def _record(source: "AtOnce | ByBlock", subject: Subject, *arguments: Any) -> Trace:
     return subject.exclusively(lambda: source.record(subject, *arguments))
 
 
-class Whole:
+class AtOnce:
     """The values of all blocks, recorded in one pass."""
 
     def record(
@@ -265,7 +265,7 @@ class ByBlock:
         keep: Collection[int] | None,
     ) -> Trace:
         if not needs:
-            return replace(Whole().record(subject, encoded, targets, needs, keep), source=ByBlock())
+            return replace(AtOnce().record(subject, encoded, targets, needs, keep), source=ByBlock())
         gradients = any(need.endswith("_grad") for need in needs)
         stream = open_stream(subject, encoded, DEFAULT if "relevance" in needs else None, gradients)
         logits = stream.logits.detach()

@@ -55,7 +55,7 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Piece:
+class LinePiece:
     """A span of text, or the part of it that fits in one line; `left` and `width` are in points."""
 
     text: str
@@ -116,7 +116,7 @@ def png(figure: "Figure") -> bytes:
     return file.getvalue()
 
 
-def break_lines(parts: Sequence[Sequence[ScoredSpan]], room: float, bold: bool = False) -> Iterator[Piece]:
+def break_lines(parts: Sequence[Sequence[ScoredSpan]], room: float, bold: bool = False) -> Iterator[LinePiece]:
     """Break a scored text, or both texts of a pair, into lines of `room` points, if possible between words."""
     line, space = 0, SPACE * text_width(" ", bold)
     for number, part in enumerate(parts):
@@ -133,7 +133,7 @@ def break_lines(parts: Sequence[Sequence[ScoredSpan]], room: float, bold: bool =
                 if left and sum(widths) > room and left + width > room:  # a word wider than a line
                     line, left = line + 1, 0.0
                 place = room - left - width if mirrored else left
-                yield Piece(span.text, span.score, place, line, width, span.struck)
+                yield LinePiece(span.text, span.score, place, line, width, span.struck)
                 left += width
 
 
@@ -202,7 +202,7 @@ def _draw_bars(ax: "Axes", bars: Bars, top: float, room: float) -> float:
     return top
 
 
-def _draw_pieces(ax: "Axes", pieces: Sequence[Piece], top: float, largest: float) -> float:
+def _draw_pieces(ax: "Axes", pieces: Sequence[LinePiece], top: float, largest: float) -> float:
     """Draw the pieces of a text; return where the next line begins."""
     from nbsal.render.line_text import LineText
 
@@ -216,7 +216,7 @@ def _draw_pieces(ax: "Axes", pieces: Sequence[Piece], top: float, largest: float
     return top + LINE * (1 + max((piece.line for piece in pieces), default=-1))
 
 
-def _draw_marks(ax: "Axes", pieces: Sequence[tuple[Piece, float]], largest: float) -> None:
+def _draw_marks(ax: "Axes", pieces: Sequence[tuple[LinePiece, float]], largest: float) -> None:
     """Draw the boxes and lines of pieces, with their tops, as few artists: one for each piece would take long."""
     from matplotlib.collections import LineCollection, PolyCollection
 
@@ -245,7 +245,7 @@ def _draw_marks(ax: "Axes", pieces: Sequence[tuple[Piece, float]], largest: floa
             ax.add_collection(collection, autolim=False)
 
 
-def _legend(text: ScoredText) -> list[Piece]:
+def _legend(text: ScoredText) -> list[LinePiece]:
     """The colour scale of a text in one line; it has negative scores only if the text has some."""
     negative = any((span.score or 0.0) < 0 for part in text.parts for span in part)
     scores = [share * text.largest for share in ((-1.0, -0.5, 0.0, 0.5, 1.0) if negative else (0.0, 0.5, 1.0))]
@@ -253,7 +253,7 @@ def _legend(text: ScoredText) -> list[Piece]:
     pieces, left = [], 0.0
     for number, score in zip([*numbers, power], [*scores, None], strict=True):
         label = f" {number} "
-        pieces.append(Piece(label, score, left, 0, text_width(label)))
+        pieces.append(LinePiece(label, score, left, 0, text_width(label)))
         left += pieces[-1].width
     return pieces
 

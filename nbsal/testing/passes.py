@@ -30,8 +30,8 @@ class CountingSubject(Subject):
     @classmethod
     def of(cls, subject: Subject) -> "CountingSubject":
         """The same subject, with counts of its own."""
-        counting, pooling = object.__new__(cls), subject.measured_pooling  # measured once a model, by passes of its own
-        vars(counting).update(vars(subject), passes=Passes(), measured_pooling=pooling)
+        counting, pooling = object.__new__(cls), subject.probed_pooling  # measured once a model, by passes of its own
+        vars(counting).update(vars(subject), passes=Passes(), probed_pooling=pooling)
         counting._copies = {}  # these count for themselves only
         return counting
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from nbsal.explain.batches import explain_batch
 from nbsal.explain.explainer import Explainer
-from nbsal.explain.many import explain_batch
 from nbsal.explain.saliency import Saliency
 from nbsal.model.loading.usage import PREDICTS_TOKENS
 from nbsal.model.subject import Subject

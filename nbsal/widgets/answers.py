@@ -12,7 +12,7 @@ from nbsal.explain.answer import Answer
 from nbsal.explain.answer_page import AnswerPicture, answer_html, answer_png
 from nbsal.explain.judgement import Judgement
 from nbsal.explain.lazy import Explainer
-from nbsal.explain.prompt.sources import has_tool_results
+from nbsal.explain.prompt.sources import Source, has_tool_results
 from nbsal.explain.scoring.hops import check_hops
 from nbsal.explain.scoring.lazy import Ablation, ReplyExperiment, reply_experiment
 from nbsal.explain.sentences.evidence import Evidence, measure, passes
@@ -29,7 +29,7 @@ from nbsal.widgets.page.html_export import asset
 from nbsal.widgets.page.last_value import LastValue
 from nbsal.widgets.parts import answer_parts as parts
 from nbsal.widgets.parts.answer_curve import curve_trait
-from nbsal.widgets.parts.answer_parts import AnswerResult, Draft, Rewritten, SpanScores, Struck
+from nbsal.widgets.parts.answer_parts import AnswerResult, Rewritten, SpanScores, Struck
 from nbsal.widgets.parts.asked import Asked, reply_choices
 
 LEVELS = ("token", "word", "sentence", "document")
@@ -255,10 +255,10 @@ class Answers(Shading, MethodTraits, View):
                 if not (self.selection or self.source_selection or self.rival):
                     self.selection = answer.facts.opened()
 
-    def publish(self, result: AnswerResult | Draft) -> dict[str, Any]:
-        if isinstance(result, Draft):
-            texts = [*(source.text for source in result.sources), ""]
-            return {"_sources": parts.sources_trait(result.sources), "_tokens": wire.pack(texts, []), "_draft": ""}
+    def publish(self, result: AnswerResult | tuple[Source, ...]) -> dict[str, Any]:
+        if not isinstance(result, AnswerResult):  # the sources, while the model writes its reply
+            texts = [*(source.text for source in result), ""]
+            return {"_sources": parts.sources_trait(result), "_tokens": wire.pack(texts, []), "_draft": ""}
         answer = result.answer
         way = (
             [f"sources {answer.evidence.way}"]
@@ -333,7 +333,7 @@ class Answers(Shading, MethodTraits, View):
         def explain() -> Answer:
             explainer = self._explainer_for(inputs["method"], inputs["layer"])
             if self._first is None:
-                self.show_partial(job, Draft(self._asked.sources()))
+                self.show_partial(job, self._asked.sources())
                 arguments = self._asked.arguments()
                 written: Answer = explainer.reply(**arguments, **self._watched(job))
                 return written

@@ -182,15 +182,17 @@ class CheckedView(View):
 
     def _run_search(self, result: Any, row: int, inputs: dict[str, Any], job: jobs.Job) -> None:
         """Search on the worker for a set of words that turns the decision."""
-        from nbsal.evaluation.audit.flips import MOST, find_flip  # imports torch
-        from nbsal.evaluation.audit.measure import COMPLETE
+        from nbsal.ablation.decision import DecisionText  # imports torch
+        from nbsal.evaluation.audit.flips import FlipSearch, find_flip
 
         with self._ending(job, {}):
             saliency = result.rows()[row]
             wanted = self.subject.labels.index(saliency.target) if saliency.contrary else None
             meter = Meter(None, lambda done, _: self._show_checking(job, done, 0), job.cancel)
             way = checking.way_of(self.explainer_for(inputs).method)
-            flip = find_flip(saliency, self._ablation_for(result), way, wanted, MOST, COMPLETE, meter)
+            ablation = self._ablation_for(result)
+            decision = DecisionText(ablation.subject, saliency.row, way=way)
+            flip = find_flip(FlipSearch(decision, ablation, wanted, meter), saliency)
             outcome = Outcome(saliency.display_name(flip.after), flip.confidence)
             search = Search(flip.words, outcome, flip.tried, flip.exact)
             self._end_check(job, {}, result, result.with_check(replace(result.checks[row], search=search), row))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import traitlets
 
 from nbsal.explain.explanation import Explanation
-from nbsal.explain.lazy import Explainer, many
+from nbsal.explain.lazy import Explainer, batches
 from nbsal.explain.saliency import Saliency
 from nbsal.methods.lazy import Decoded, LayerMethod, Method, Subject, catalogue
 from nbsal.model.target import Contrast
@@ -161,7 +161,7 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
         text, target = inputs["text"], inputs["target"]
         encoded = explainers[0].subject.encode(text)
         results: dict[str, Saliency] = {}
-        many.explain_rows(
+        batches.explain_rows(
             {str(number): explainer for number, explainer in enumerate(explainers)},
             encoded,
             [target],

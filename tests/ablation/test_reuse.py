@@ -67,7 +67,7 @@ def count_tokens(subject):
 
 def run(subject, rows, tables, way="remove"):
     """The logits, whether reuse of this text was exact, and how many positions were computed."""
-    assert subject.measured_pooling or subject.task != "sequence"  # measured once, by passes of its own
+    assert subject.probed_pooling or subject.task != "sequence"  # measured once, by passes of its own
     with count_tokens(subject) as counts:
         logits = logits_of(subject, rows, tables, way)
         exact = known_of(subject).reuse.holds(max(map(len, rows)))  # of the model with its hook, which is another one

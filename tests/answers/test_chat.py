@@ -226,9 +226,9 @@ def test_what_a_template_does_to_contents_is_told(subject, content, statuses):
 def test_a_template_that_writes_the_time_is_rendered_again():
     times = iter([0, 1, 1, 1])
     text, places = chat.locate(lambda texts: f"{next(times)}: {texts[0]}", ["joy"])
-    assert text == "1: joy" and places == [chat.Place((3, 6), 0)]
+    assert text == "1: joy" and places == [chat.ContentPlace((3, 6), 0)]
     times = iter(range(9))
-    assert chat.locate(lambda texts: f"{next(times)}: {texts[0]}", ["joy"])[1] == [chat.Place((0, 0), None)]
+    assert chat.locate(lambda texts: f"{next(times)}: {texts[0]}", ["joy"])[1] == [chat.ContentPlace((0, 0), None)]
 
 
 def test_settings_of_a_template_are_passed_to_it(subject):

@@ -8,7 +8,7 @@ import nbsal
 from nbsal.cli import main
 from nbsal.explain.answer_page import answer_html
 from nbsal.explain.scoring.hops import scaled
-from nbsal.explain.sentences.hop_words import Carried
+from nbsal.explain.sentences.hop_words import find_route
 from nbsal.explain.sentences.reply_sentences import carriers_text
 from nbsal.model.target import Target
 from nbsal.widgets import Answers
@@ -119,7 +119,7 @@ def test_carriers_are_the_words_that_received_the_scores():
     answer = explained("gae", check=False)
     token, start = last_word(answer), answer.reading.start
     through = answer.through("all")
-    found = Carried(answer.reading, answer.scores, through.followed).find([token])
+    found = find_route(answer.reading, answer.scores, through.followed, [token])
     row = scaled(answer.scores[token][None])[0]
     assert found.share == pytest.approx(row[start:].sum())
     for word in found.hops[0]:

@@ -108,7 +108,7 @@ def test_a_rival_has_a_sentence_bars_and_a_matrix_of_its_own(notes, tmp_path):
     ]
     assert plain(view._chosen["headline"]) == sentence and log_text(view._chosen["logs"][3]) == log_text(left)
     assert view._facts["names"] == ["Oslo \N{MINUS SIGN} Rouen"] and "document 1" in view._facts["finding"]
-    truth = reply_facts.shares(view.result.reading, np.pad(view.result.rather("Rouen", at).scores, (0, 3)))
+    truth = reply_facts.fractions(view.result.reading, np.pad(view.result.rather("Rouen", at).scores, (0, 3)))
     assert view._facts["matrix"][0] == pytest.approx(truth, abs=1e-4)
     view.close()
 

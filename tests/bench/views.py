@@ -22,7 +22,7 @@ from nbsal import corpus
 from nbsal.corpus.folder.manifest import Manifest
 from nbsal.corpus.folder.storage import Storage
 from nbsal.corpus.parquet import to_table
-from nbsal.corpus.shards import write_shard
+from nbsal.corpus.shards import shard_of
 from nbsal.samples import base
 from nbsal.widgets import Browse, Clouds, Heads, Highlight
 from tests.bench import table
@@ -66,7 +66,9 @@ def large_corpus(folder: Path, count: int, explain: nbsal.Explainer) -> corpus.C
     for number in range(1, count // SHARD):
         data = to_table(manifest.plan, number * SHARD, many, [{"gradcam": saliency} for saliency in explained])
         sizes = [len(saliency.row) for saliency in explained]
-        manifest.shards[number] = write_shard(storage, manifest.plan, number, many, data, sizes)
+        shard = shard_of(manifest.plan, number, many, data, sizes)
+        storage.write(shard.name, data)
+        manifest.shards[number] = shard
     manifest.write(storage)
     return corpus.open(folder)
 

@@ -11,7 +11,7 @@ import pytest
 from nbsal import corpus
 from nbsal.corpus.folder.owner import Owner
 from nbsal.corpus.folder.storage import LOCK, Storage
-from nbsal.corpus.reading.sources import open_source
+from nbsal.corpus.sources.open import open_source
 from nbsal.support.errors import InputError
 from tests.cases import cases
 from tests.corpus import kills

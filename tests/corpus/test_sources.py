@@ -8,7 +8,7 @@ import pyarrow
 from pyarrow import parquet
 
 from nbsal import corpus
-from nbsal.corpus.reading.sources import UnreadableRow, open_source
+from nbsal.corpus.sources.open import UnreadableRow, open_source
 from nbsal.support.errors import UnknownName
 from tests.cases import cases
 from tests.raising import refuses

@@ -13,7 +13,7 @@ from nbsal import corpus
 from nbsal.corpus.folder import storage as storage_module
 from nbsal.corpus.folder.owner import Owner
 from nbsal.corpus.folder.storage import LOCK, Storage
-from nbsal.corpus.reading.sources import open_source
+from nbsal.corpus.sources.open import open_source
 from tests.cases import cases
 from tests.corpus.kills import run_and_die
 from tests.raising import refuses

@@ -5,8 +5,8 @@ import gzip
 
 import pytest
 
-from nbsal.corpus.reading import text_files
-from nbsal.corpus.reading.sources import UnreadableRow, open_source
+from nbsal.corpus.sources import text_files
+from nbsal.corpus.sources.open import UnreadableRow, open_source
 from nbsal.support.errors import UnknownName
 from tests.cases import cases
 from tests.raising import refuses

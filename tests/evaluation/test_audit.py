@@ -15,10 +15,11 @@ import pytest
 import torch
 
 import nbsal
+from nbsal.ablation.decision import DecisionText
 from nbsal.ablation.engine import Ablation
 from nbsal.cli import main
 from nbsal.evaluation.audit import measure
-from nbsal.evaluation.audit.flips import find_flip
+from nbsal.evaluation.audit.flips import FlipSearch, find_flip
 from nbsal.evaluation.audit.measure import plan_audit
 from nbsal.evaluation.audit.words import log_odds, random_words, units_of
 from nbsal.evaluation.permutation import fisher_p, gain_p
@@ -161,7 +162,9 @@ def test_a_class_that_is_not_reached_is_named():
 def test_one_word_that_turns_a_long_text_is_found_whatever_its_score(opinions):
     text = "the story of the film was lovely from start to end as everyone had expected and umbrella said"
     scored = replace(opinions(text), scores=tuple(-score for score in opinions(text).scores))
-    result = find_flip(scored, Ablation(opinions.subject), "remove", None, 6, 6, Meter(None))
+    decision = DecisionText(opinions.subject, scored.row, way="remove")
+    search = FlipSearch(decision, Ablation(opinions.subject), None, Meter(None))
+    result = find_flip(search, scored, 6, 6)
     assert len(result.words) == 1 and result.exact and result.tried == 17
 
 

@@ -9,7 +9,8 @@ import nbsal
 from nbsal.ablation.decision import WAYS as WAYS_TO_HIDE
 from nbsal.evaluation import faithfulness, published
 from nbsal.evaluation._faithfulness import FRACTIONS, SHARES
-from nbsal.explain.many import explain_batch
+from nbsal.evaluation.cache import RunOptions
+from nbsal.explain.batches import explain_batch
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.errors import InputError, UnknownName
 from tests import axioms, zoo
@@ -92,7 +93,7 @@ def test_the_published_variant_equals_the_published_program(load, texts, method)
     options = {"mask": nbsal.heads.HeadMask.from_array(np.eye(3, 4, dtype=int))} if "lrp" in method else {}
     explain, labels = nbsal.Explainer(subject, method, **options), [i % 3 for i in range(len(texts))]
     settings = {"workers": 3, "min_probability": 0.2}
-    results = published.published_deletion({"ours": explain}, texts, labels, progress=False, **settings)
+    results = published.published_deletion({"ours": explain}, texts, labels, RunOptions(progress=False), **settings)
     assert np.allclose(means(results), naive_published(explain, texts, labels, **settings), atol=1e-12)
     results = faithfulness({"ours": explain}, texts, labels, variant="published", progress=False)
     assert np.allclose(means(results), naive_published(explain, texts, labels), atol=1e-12)
@@ -123,7 +124,7 @@ def test_wrong_arguments_are_refused(load, small, monkeypatch):
     with refuses("texts"):
         faithfulness(explain, ["A joy."], [1], variant="published")
     with refuses("min_probability"):
-        published.published_deletion(explain, ["joy " * 30], [0], min_probability=1.0, progress=False)
+        published.published_deletion(explain, ["joy " * 30], [0], RunOptions(progress=False), min_probability=1.0)
 
 
 def test_measures_that_are_not_asked_for_take_no_forward_passes(small):

@@ -295,7 +295,7 @@ def test_missing_tables_are_not_counted_and_damaged_ones_are_refused(user_build,
 def test_groups_are_evaluated_once_for_the_same_texts(tmp_path, tables, monkeypatch):
     """Also if time ran out between them; results on samples are not reused for benchmark tables."""
     clock, evaluated, groups = [0.0], [], {"a": {"first": None}, "b": {"second": None}}
-    rows = build.Rows("sst2", ["a", "b", "c", "d"], None, None, "four texts")
+    rows = build.TableTexts("sst2", ["a", "b", "c", "d"], None, None, "four texts")
     fake_time = SimpleNamespace(monotonic=lambda: clock[0], process_time=lambda: clock[0])
     monkeypatch.setattr(nbsal.evaluation.groups, "time", fake_time)
 

@@ -21,10 +21,10 @@ def random(*shape):
 
 def test_no_epsilon_cancels_a_denominator():
     total = torch.tensor([-rules.EPSILON, rules.EPSILON, 0.0, -2.0]).double()
-    shares = rules.share(torch.ones(4).double(), total, rules.DEFAULT)
+    shares = rules.divide(torch.ones(4).double(), total, rules.DEFAULT)
     assert shares.abs().max() <= 5.1e8 and shares[2] == 0 and shares[3] == pytest.approx(-0.5)
     cancelled = torch.tensor([-rules.EPSILON, -1e-8], dtype=torch.float64)
-    published = rules.share(torch.ones(2).double(), cancelled, rules.PUBLISHED)
+    published = rules.divide(torch.ones(2).double(), cancelled, rules.PUBLISHED)
     assert published[0] == 1 / rules.EPSILON and published[1] < -1.1e8
 
 

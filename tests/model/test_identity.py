@@ -82,3 +82,11 @@ def test_a_slow_tokenizer_is_compared_by_its_vocabulary_and_settings():
     assert not tokenizers[0].is_fast
     first, same, other = (model_identity(nbsal.Subject(model, tokenizer))["tokenizer"] for tokenizer in tokenizers)
     assert first == same and first["settings"] != other["settings"] and first["model"] != other["model"]
+
+
+def half(texts):
+    return [[0.5, 0.5] for _ in texts]
+
+
+def test_a_class_that_was_renamed_keeps_the_checksum():
+    assert model_identity(nbsal.load(half))["modules"] == "blake2b:27b2fbacfa71905372d4e4ee0a8dfaee", "as runs have it"

@@ -123,7 +123,7 @@ def test_a_batch_equals_its_single_texts(pool, method):
 @cases("method", ROW_METHODS)
 def test_a_head_that_reads_several_layers_is_refused_by_methods_that_follow_the_last(method):
     subject = own(pool_first, join=True)
-    assert not subject.measured_pooling.last_layer_only
+    assert not subject.probed_pooling.last_layer_only
     with pytest.raises(ModelError) as caught:
         nbsal.Explainer(subject, method)(TEXT)
     assert caught.value.part

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Any, Self
 
 from nbsal.corpus.folder.storage import Storage, digest
-from nbsal.corpus.reading.sources import Columns, UnreadableRow
+from nbsal.corpus.sources.open import Columns, UnreadableRow
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Decoded, Subject, identity
 from nbsal.model.head_mask import HeadMask
@@ -29,7 +29,7 @@ TOKENS = {"cpu": 1024, "cuda": 16384}
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunSettings:
     """Everything that determines the scores of a corpus. A run can only be resumed under the same plan.
 
     The names of its fields are keys of the stored manifest. Where several differ, the first is named in the error.
@@ -65,7 +65,6 @@ class Plan:
         target: Any,
         dtype: str,
         tokens: int | None,
-        replies: Mapping[str, Any] | None = None,
     ) -> Self:
         """Create the plan of a new run; `tokens` is the size of a batch, None a default for the model's device."""
         from nbsal.model.loading.composite import transformer_of  # imports torch
@@ -88,7 +87,6 @@ class Plan:
             lm_head=identity.lm_head_checksum(subject.lm_head) if decodes else None,
             vocabulary=digest(vocabulary_json(subject)),
             versions={name: version(name) for name in LIBRARIES},
-            replies=replies,
             **identity.model_identity(subject),
         )
         return cls.from_json(json.loads(json.dumps(asdict(plan))))
@@ -164,7 +162,7 @@ class Shard:
 class Manifest:
     """The plan of a run and its finished shards by number."""
 
-    plan: Plan
+    plan: RunSettings
     shards: dict[int, Shard] = field(default_factory=dict)
     complete: bool = False
 
@@ -188,7 +186,7 @@ class Manifest:
             shards = {int(number): Shard(**shard) for number, shard in stored["shards"].items()}
             for shard in shards.values():
                 shard.check()
-            return cls(Plan.from_json(stored["plan"]), shards, stored["complete"])
+            return cls(RunSettings.from_json(stored["plan"]), shards, stored["complete"])
 
     def write(self, storage: Storage) -> None:
         content = {

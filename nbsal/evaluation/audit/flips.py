@@ -22,6 +22,7 @@ from nbsal.support.validation import Text, check_texts, checked, positive_number
 EXACT = 12  # words up to which all sets are tried
 SINGLES = 50  # words up to which each is hidden alone
 MOST = 6  # words of a set
+COMPLETE = 3  # words of a set up to which all are run for each mistake of an audit
 
 
 @checked
@@ -117,23 +118,15 @@ def flip(
         raise InputError(message, argument="text", value=text)
     with Meter(None, progress, cancel) as meter:
         most = positive_number(most, "most")
-        return find_flip(saliency, Ablation(subject), way, wanted, most, most, meter)
+        search = FlipSearch(DecisionText(subject, saliency.row, way=way), Ablation(subject), wanted, meter)
+        return find_flip(search, saliency, most, most)
 
 
-def find_flip(
-    saliency: Saliency,
-    ablation: Ablation,
-    way: str | int,
-    wanted: int | None,
-    most: int,
-    complete: int,
-    meter: Meter,
-) -> Flip:
-    """The flip of one text; `wanted` is the class to reach, None any other.
+def find_flip(search: "FlipSearch", saliency: Saliency, most: int = MOST, complete: int = COMPLETE) -> Flip:
+    """The flip of one text, by sets of up to `most` words.
 
     Of a short text all sets of up to `complete` words are run, before larger ones are chosen by score.
     """
-    search = _Search(DecisionText(ablation.subject, saliency.row, way=way), ablation, wanted, meter)
     count = len(search.units)
     most = min(most, count)
     complete = min(most, complete if count <= EXACT else 1 if count <= SINGLES else 0)
@@ -141,8 +134,12 @@ def find_flip(
     if sets is None and complete < most:
         sets = search.by_score([score_of(saliency, unit) for unit in search.units], most)
     exact = complete >= (most if sets is None else len(sets) - 1)
-    labels = ablation.subject.labels
-    before, to, passes = labels[search.decision], None if wanted is None else labels[wanted], len(search.logits)
+    labels = search.experiment.ablation.subject.labels
+    before, to, passes = (
+        labels[search.decision],
+        None if search.wanted is None else labels[search.wanted],
+        len(search.logits),
+    )
     if sets is None:
         return Flip(saliency.text, (), (), before, before, search.confidence(()), exact, passes, to)
     places = tuple(sorted(place for number in sets for place in search.units[number].places))
@@ -151,8 +148,11 @@ def find_flip(
     return Flip(saliency.text, words, places, before, after, search.confidence(sets), exact, passes, to)
 
 
-class _Search:
-    """Sets of a text's words, by number, and what the model decides without them."""
+class FlipSearch:
+    """Sets of a text's words, by number, and what the model decides without them.
+
+    `wanted` is the class to reach, None any other.
+    """
 
     def __init__(self, text: DecisionText, ablation: Ablation, wanted: int | None, meter: Meter) -> None:
         self.units, self.wanted, self.meter = units_of(text.row), wanted, meter

@@ -10,12 +10,12 @@ import numpy as np
 from torch import Tensor
 
 from nbsal.ablation import experiment, tables
-from nbsal.ablation.decision import filler_id
+from nbsal.ablation.decision import DecisionText, filler_id
 from nbsal.ablation.engine import Ablation
 from nbsal.evaluation._hiding import LABELS, check_classifier, label_indices
-from nbsal.evaluation.audit.flips import MOST, find_flip
+from nbsal.evaluation.audit.flips import FlipSearch, find_flip
 from nbsal.evaluation.audit.result import Audit, Correction, Effect
-from nbsal.evaluation.audit.words import Unit, log_odds, random_words, score_of, units_of
+from nbsal.evaluation.audit.words import DistinctWord, log_odds, random_words, score_of, units_of
 from nbsal.evaluation.cache import Cache, cache_or_new, encode_texts
 from nbsal.explain.explainer import Explainer, as_explainer
 from nbsal.explain.saliency import Saliency
@@ -39,13 +39,12 @@ from nbsal.support.validation import (
 
 LEAST = 5  # texts in which scores must name a word, or a mistake be corrected without it
 CANDIDATES = 200
-COMPLETE = 3  # words of a set up to which all are run for each mistake
 RANDOM = 2  # random words hidden from each text, so that each word has another one beside it
 SHARES = (4, 2, 4)  # of the progress: explaining, correcting mistakes, hiding
 
 
 @dataclass(frozen=True)
-class Plan:
+class AuditEstimate:
     """What an audit will run at most: texts that are explained, and forward passes with words hidden."""
 
     texts: int
@@ -57,7 +56,9 @@ class Plan:
 
 
 @checked
-def plan_audit(explainer: Any, texts: Iterable[Text], *, least: int = LEAST, candidates: int = CANDIDATES) -> Plan:
+def plan_audit(
+    explainer: Any, texts: Iterable[Text], *, least: int = LEAST, candidates: int = CANDIDATES
+) -> AuditEstimate:
     """What an audit of those texts will run at most, without running the model.
 
     The words that will be candidates are not known yet, so the most frequent words are counted. A mistake takes a
@@ -75,7 +76,7 @@ def plan_audit(explainer: Any, texts: Iterable[Text], *, least: int = LEAST, can
         for unit in units_of(row):
             counts[unit.text.casefold()] = counts.get(unit.text.casefold(), 0) + 1
     most = sorted((count for count in counts.values() if count >= least), reverse=True)[:candidates]
-    return Plan(len(rows), (1 + RANDOM) * len(rows) + sum(most))
+    return AuditEstimate(len(rows), (1 + RANDOM) * len(rows) + sum(most))
 
 
 @checked
@@ -260,13 +261,16 @@ class _Run:
         ablation = self.cache.ablations.setdefault(self.subject, Ablation(self.subject))
         for text in wrong:
             part.check()
-            flip = find_flip(saliencies[text], ablation, self.way, gold[text], MOST, COMPLETE, Meter(None))
+            decision = DecisionText(self.subject, saliencies[text].row, way=self.way)
+            flip = find_flip(FlipSearch(decision, ablation, gold[text], Meter(None)), saliencies[text])
             corrections.append(Correction(text, flip.words, flip.places, flip.exact))
             part.step()
         part.reach(len(wrong) or 1)
         return tuple(corrections)
 
-    def _without_each(self, texts: Sequence[int], parts: Sequence[Sequence[Unit]], meter: Meter) -> list[Tensor]:
+    def _without_each(
+        self, texts: Sequence[int], parts: Sequence[Sequence[DistinctWord]], meter: Meter
+    ) -> list[Tensor]:
         """The logits of each text, whole and without each of its parts: [1 + part, class]."""
         experiments = [
             self.cache.experiment(self.subject, self.rows[text], [unit.tokens for unit in some], self.way)
@@ -306,10 +310,12 @@ class _Outcomes:
         return 1 + self.hidden[text].index(word)
 
 
-def _together(units: Sequence[Unit]) -> Unit:
+def _together(units: Sequence[DistinctWord]) -> DistinctWord:
     """Several words of a text as one."""
     tokens = tuple(token for unit in units for token in unit.tokens)
-    return Unit(", ".join(unit.text for unit in units), tuple(place for unit in units for place in unit.places), tokens)
+    return DistinctWord(
+        ", ".join(unit.text for unit in units), tuple(place for unit in units for place in unit.places), tokens
+    )
 
 
 def _check_subject(subject: Subject) -> None:

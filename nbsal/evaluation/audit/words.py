@@ -13,7 +13,7 @@ from nbsal.support.arrays import Floats
 
 
 @dataclass(frozen=True)
-class Unit:
+class DistinctWord:
     """A word of a text: as it is first written, all its places among the words, and all its tokens."""
 
     text: str
@@ -21,18 +21,20 @@ class Unit:
     tokens: tuple[int, ...]
 
 
-def score_of(saliency: Saliency, unit: Unit) -> float:
+def score_of(saliency: Saliency, unit: DistinctWord) -> float:
     """The score of a word: the sum over all its places."""
     return float(sum(saliency.scores[i] for i in unit.tokens))
 
 
-def units_of(row: Row) -> list[Unit]:
+def units_of(row: Row) -> list[DistinctWord]:
     """The different words of a text, in order of their first place."""
     places: dict[str, list[int]] = {}
     for place, word in enumerate(row.words):
         places.setdefault(word.text.casefold(), []).append(place)
     return [
-        Unit(row.words[same[0]].text, tuple(same), tuple(token for place in same for token in row.words[place].tokens))
+        DistinctWord(
+            row.words[same[0]].text, tuple(same), tuple(token for place in same for token in row.words[place].tokens)
+        )
         for same in places.values()
     ]
 

@@ -13,7 +13,7 @@ NOWHERE = (0, 0)
 
 
 @dataclass(frozen=True)
-class Place:
+class ContentPlace:
     """Where a content stands in the rendered text; `offset` is its first character there, None if it was rewritten.
 
     A rewritten content whose characters cannot be told from those of the template stands nowhere, at (0, 0).
@@ -23,7 +23,7 @@ class Place:
     offset: int | None
 
 
-def locate(render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> tuple[str, list[Place | None]]:
+def locate(render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> tuple[str, list[ContentPlace | None]]:
     """The rendered text, and the place of each content in it; None for a content that is not there.
 
     A second rendering, with a mark before and behind each content, shows what the template itself writes. The first one
@@ -54,10 +54,12 @@ class _Marked:
         changed = {i for i in self.spans if any(len(self.at[mark]) != 1 for mark in self.pairs[i])}
         return _match(self.text, self.gaps, self.contents, list(self.spans), changed)
 
-    def places(self, match: re.Match[str] | None) -> list[Place | None]:
+    def places(self, match: re.Match[str] | None) -> list[ContentPlace | None]:
         """Where each content stands; without a match, the template's own text depends on the contents."""
         at = self.at
-        places: list[Place | None] = [Place(NOWHERE, None) if at[a] or at[b] else None for a, b in self.pairs]
+        places: list[ContentPlace | None] = [
+            ContentPlace(NOWHERE, None) if at[a] or at[b] else None for a, b in self.pairs
+        ]
         if match is None:
             return places
         for i in self.spans:
@@ -68,13 +70,13 @@ class _Marked:
                 places[i] = _place_of_end(self.text, self.marked[: at[behind][0]], self.contents[i], earlier)
         return places
 
-    def _place(self, number: int, match: re.Match[str]) -> Place:
+    def _place(self, number: int, match: re.Match[str]) -> ContentPlace:
         """Where a content stands that was matched: all of it, its beginning, or what the template made of it."""
         content, span = self.contents[number], match.span(f"content{number}")
         piece = self.text[slice(*span)]
         rewritten = match.groupdict().get(f"other{number}") is not None
         cut = not self.at[self.pairs[number][1]] and content.startswith(piece)
-        return Place(span, content.index(piece) if cut or not rewritten else None)
+        return ContentPlace(span, content.index(piece) if cut or not rewritten else None)
 
 
 def _spans(
@@ -154,8 +156,8 @@ def _gap(text: str, strict: bool) -> str:
     return f"{spaces[0]}{re.escape(core)}{spaces[1]}" if core else f"(?:{re.escape(text)})?"
 
 
-def _place_of_end(text: str, marked: str, content: str, before: Sequence[Place | None]) -> Place | None:
+def _place_of_end(text: str, marked: str, content: str, before: Sequence[ContentPlace | None]) -> ContentPlace | None:
     """The place of a content whose beginning the template cut off, such as the reasoning of an earlier reply."""
     size = next((size for size in range(len(content), 0, -1) if marked.endswith(content[-size:])), 0)
     start = text.find(content[-size:], max((place.span[1] for place in before if place), default=0)) if size else -1
-    return None if start < 0 else Place((start, start + size), len(content) - size)
+    return None if start < 0 else ContentPlace((start, start + size), len(content) - size)

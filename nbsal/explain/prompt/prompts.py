@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from nbsal.explain.prompt import chat, rendering
-from nbsal.explain.prompt.reading import Prompt, Reading, part_at
+from nbsal.explain.prompt.reading import Prompt, PromptWithReply, part_at
 from nbsal.explain.prompt.sources import Piece, Request, Source, like
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokenize import special_ids
@@ -25,7 +25,7 @@ def read_prompt(
     settings = settings or {}
     if request.messages is None:
         text = request.texts[0]
-        places: list[chat.Place | None] = [chat.Place((0, len(text)), 0)]
+        places: list[chat.ContentPlace | None] = [chat.ContentPlace((0, len(text)), 0)]
     else:
         text, places = chat.locate(renderer(subject, request, template, tools, settings), request.texts)
     return replace(_tokenized(subject, request, text, places), origin=(request, template, tools, settings))
@@ -76,7 +76,7 @@ def renderer(subject: Subject, request: Request, template: str | None, tools: An
     return render
 
 
-def _tokenized(subject: Subject, request: Request, text: str, places: Sequence[chat.Place | None]) -> Prompt:
+def _tokenized(subject: Subject, request: Request, text: str, places: Sequence[chat.ContentPlace | None]) -> Prompt:
     tokenizer = subject.tokenizer
     with_special = request.messages is None  # a template writes its special tokens itself
     if tokenizer.is_fast:
@@ -111,7 +111,7 @@ def _tokenized(subject: Subject, request: Request, text: str, places: Sequence[c
 Stretch = tuple[int, int, int, int | None]  # first and last character in the rendered text, source, first one there
 
 
-def _stretches(request: Request, places: Sequence[chat.Place | None]) -> list[Stretch]:
+def _stretches(request: Request, places: Sequence[chat.ContentPlace | None]) -> list[Stretch]:
     """Which stretch of the rendered text is from which source, in order."""
     contents: list[tuple[Piece, ...]] = list(request.contents)
     contents += [(Piece(request.sources[number].text, number),) for number in request.templated]
@@ -143,7 +143,7 @@ def _owner(stretches: Sequence[Stretch], starts: Sequence[int], first: int, end:
     return source, None if offset is None else (offset + first - start, offset + min(end, last) - start)
 
 
-def _with_status(request: Request, places: Sequence[chat.Place | None]) -> tuple[Source, ...]:
+def _with_status(request: Request, places: Sequence[chat.ContentPlace | None]) -> tuple[Source, ...]:
     """The sources, with what the template did to each."""
     status = {}
     for number, place in enumerate(places):
@@ -155,7 +155,7 @@ def _with_status(request: Request, places: Sequence[chat.Place | None]) -> tuple
     return tuple(replace(source, status=status.get(number, "read")) for number, source in enumerate(request.sources))
 
 
-def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> Reading:
+def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> PromptWithReply:
     """The prompt with a reply of those tokens; special ones have a place in its text, but no characters."""
     tokenizer, structure = subject.tokenizer, special_ids(subject.tokenizer)
     text, located = spans_of(lambda part: decode(tokenizer, part), content_ids(tokenizer, ids))
@@ -164,7 +164,7 @@ def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> Reading:
     for hidden in special:
         spans.append((at, at) if hidden else next(rest))
         at = spans[-1][1]
-    return Reading(
+    return PromptWithReply(
         prompt=prompt,
         reply_ids=tuple(ids),
         reply=text,

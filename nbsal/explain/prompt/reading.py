@@ -134,7 +134,7 @@ class Prompt:
 
 
 @dataclass(frozen=True)
-class Reading:
+class PromptWithReply:
     """A prompt with a reply: what the model reads, and which token of it came from where."""
 
     prompt: Prompt

@@ -3,13 +3,13 @@
 import re
 from typing import Any
 
-from nbsal.explain.prompt.reading import Reading
+from nbsal.explain.prompt.reading import PromptWithReply
 from nbsal.model.text.tokens import Span
 from nbsal.support.errors import InputError
 from nbsal.support.validation import plural, whole_number
 
 
-def tokens_of(reading: Reading, span: Any, argument: str) -> list[int]:
+def tokens_of(reading: PromptWithReply, span: Any, argument: str) -> list[int]:
     """The tokens of a part of the reply, which the caller passed as that argument; at least one."""
     count = len(reading.reply_ids)
     if isinstance(span, str):
@@ -26,7 +26,7 @@ def tokens_of(reading: Reading, span: Any, argument: str) -> list[int]:
     return tokens
 
 
-def _tokens_between(reading: Reading, span: Any) -> list[int]:
+def _tokens_between(reading: PromptWithReply, span: Any) -> list[int]:
     """The tokens between two characters; none if that is not what was passed."""
     try:
         start, end = span

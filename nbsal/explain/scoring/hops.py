@@ -37,7 +37,7 @@ def check_hops(hops: Any) -> Count:
 
 
 @dataclass(frozen=True, eq=False)
-class Followed:
+class Hops:
     """The scores of some parts of a reply after some hops.
 
     `scores`, [part, token of prompt and reply], hold what reached the prompt, and what the last hop left in the reply.
@@ -123,7 +123,7 @@ class SpanReader:
         return sizes
 
 
-def follow(part_rows: Floats, start: int, reader: Reader, hops: Count) -> Followed:
+def follow(part_rows: Floats, start: int, reader: Reader, hops: Count) -> Hops:
     """Follow rows, [part, token of prompt and reply], through the reply, which begins at `start`.
 
     >>> rows = np.array([[1.0, 0.0, 0.0], [0.25, 0.75, 0.0]])  # one token of the prompt, two of the reply
@@ -145,10 +145,10 @@ def follow(part_rows: Floats, start: int, reader: Reader, hops: Count) -> Follow
             break
         row, share = reader.read(carried[-1] / np.where(left, left, 1.0)), left
     scores[:, start:] = share * row[:, start:]
-    return Followed(hops, scores, np.array(arrived), np.array(carried))
+    return Hops(hops, scores, np.array(arrived), np.array(carried))
 
 
-def follow_answer(answer: Any, rows: Floats, hops: Count) -> Followed:
+def follow_answer(answer: Any, rows: Floats, hops: Count) -> Hops:
     """Follow rows of an `Answer`, [part, token of prompt and reply], by the reader that its method needs.
 
     All hops are always by rows, which solves for them without the model; notebook 09 has the numbers of both ways.

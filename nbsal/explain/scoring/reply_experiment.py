@@ -14,7 +14,7 @@ from nbsal.ablation.reply import ReplyText, numbers_of
 from nbsal.ablation.served import RewrittenText, ServedText
 from nbsal.ablation.texts import REMOVE, TEXT
 from nbsal.explain.prompt.prompts import encode, renderer
-from nbsal.explain.prompt.reading import Prompt, Reading, Unit, words
+from nbsal.explain.prompt.reading import Prompt, PromptWithReply, Unit, words
 from nbsal.explain.prompt.sources import Request, cut_spans
 from nbsal.explain.scoring import served
 from nbsal.model.served.queries import Query
@@ -33,7 +33,7 @@ class ReplyExperiment(Experiment):
     A model behind a server reads whole prompts only, so "remove" is "text" there.
     """
 
-    reading: Reading
+    reading: PromptWithReply
     parts: tuple[Unit, ...]
     way: str | int
 
@@ -54,7 +54,7 @@ class ReplyExperiment(Experiment):
             return self.text.hidden(self.ablation.leaves_out(self.text))
         return "cut out of the text, which is tokenized anew"
 
-    def with_reading(self, reading: Reading) -> "ReplyExperiment":
+    def with_reading(self, reading: PromptWithReply) -> "ReplyExperiment":
         """The same hiding in another reply to the same prompt."""
         return hide_units(self.ablation, reading, self.parts, self.way)
 
@@ -79,7 +79,7 @@ class ReplyExperiment(Experiment):
 
 def hide_units(
     ablation: Ablation,
-    reading: Reading,
+    reading: PromptWithReply,
     units: Sequence[Unit],
     way: str | int = REMOVE,
     number: str | None = None,
@@ -96,7 +96,9 @@ def hide_units(
     return ReplyExperiment(ablation, text, [unit.tokens for unit in parts], reading, parts, way)
 
 
-def _text(subject: Subject, reading: Reading, parts: tuple[Unit, ...], way: str | int, number: str | None) -> Text:
+def _text(
+    subject: Subject, reading: PromptWithReply, parts: tuple[Unit, ...], way: str | int, number: str | None
+) -> Text:
     server, compares = served.server_of(subject), number == DIVERGENCE
     write = _Shortened(subject, reading.prompt, parts) if way == TEXT else None
     if server is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from nbsal.explain.prompt.reading import Reading, Unit
+from nbsal.explain.prompt.reading import PromptWithReply, Unit
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.explain.scoring.lazy import ReplyExperiment, prompts
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
@@ -44,7 +44,7 @@ class Explains(Protocol):
 class Predictions:
     """The tokens of a reply as predictions: each is read from the position before it."""
 
-    reading: Reading
+    reading: PromptWithReply
     number: str
 
     def target(self, token: int) -> Target:
@@ -73,7 +73,7 @@ class Running:
     """What explains one reply; answers of the same reply share what was run with parts left out."""
 
     explainer: Explains
-    reading: Reading
+    reading: PromptWithReply
     number: str
     units: Sequence[Unit]
     experiment: ReplyExperiment

@@ -7,7 +7,7 @@ import numpy as np
 
 from nbsal.ablation.served import other_tokens
 from nbsal.ablation.texts import TEXT
-from nbsal.explain.prompt.reading import Prompt, Reading, TokenStatistics
+from nbsal.explain.prompt.reading import Prompt, PromptWithReply, TokenStatistics
 from nbsal.explain.prompt.sources import Request, like
 from nbsal.model.served.queries import Query
 from nbsal.model.served.served_model import Served
@@ -74,7 +74,7 @@ def query_of(server: Server, request: Request, ids: Sequence[int], reply_ids: Se
     return Query(tuple(ids), tuple(reply_ids), messages_of(request) if server.by_words else None)
 
 
-def token_statistics(server: Server, reading: Reading, drawn: Any) -> TokenStatistics:
+def token_statistics(server: Server, reading: PromptWithReply, drawn: Any) -> TokenStatistics:
     """What the server says of each token of a reply; a rank of 0 and an entropy of NaN are not known."""
     (scores,) = server.scores([whole(server, reading)], Meter(None))
     return TokenStatistics(
@@ -92,13 +92,13 @@ def token_statistics(server: Server, reading: Reading, drawn: Any) -> TokenStati
     )
 
 
-def unknown_statistics(reading: Reading) -> TokenStatistics:
+def unknown_statistics(reading: PromptWithReply) -> TokenStatistics:
     """The statistics of a reply whose likelihood the server does not tell."""
     unknown, size = np.full(len(reading.reply_ids), np.nan), len(reading.reply_ids)
     return TokenStatistics(unknown, np.zeros(size, dtype=np.int64), unknown, ((),) * size)
 
 
-def whole(server: Server, reading: Reading) -> Query:
+def whole(server: Server, reading: PromptWithReply) -> Query:
     """What is asked about a prompt with nothing hidden."""
     assert reading.prompt.origin is not None, "prompts from files have no model"
     return query_of(server, reading.prompt.origin[0], reading.prompt.ids, reading.reply_ids)

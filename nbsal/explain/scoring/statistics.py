@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nbsal.ablation.engine import Ablation
 from nbsal.ablation.reply import ReplyText
-from nbsal.explain.prompt.reading import Reading, TokenStatistics
+from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics
 from nbsal.explain.scoring import served
 from nbsal.explain.scoring.served import RIVALS
 from nbsal.model import sides
@@ -25,7 +25,9 @@ from nbsal.support.validation import positive_number, whole_number
 VOCABULARY = 8192  # tokens whose logits are in memory at once
 
 
-def token_statistics(ablation: Ablation, reading: Reading, drawn: Any, number: str | None = None) -> TokenStatistics:
+def token_statistics(
+    ablation: Ablation, reading: PromptWithReply, drawn: Any, number: str | None = None
+) -> TokenStatistics:
     """What the model says of each token, from one forward pass, or what its server says, if it is behind one."""
     subject = ablation.subject
     if (server := served.server_of(subject)) is not None:
@@ -59,7 +61,7 @@ def _rivals(
     return tuple((token_name(subject.tokenizer, index), chance) for index, chance in others[:RIVALS])
 
 
-def lens(subject: Subject, reading: Reading, layers: Sequence[int] | None, k: int) -> "pandas.DataFrame":
+def lens(subject: Subject, reading: PromptWithReply, layers: Sequence[int] | None, k: int) -> "pandas.DataFrame":
     """A row for each layer and token of the reply: its rank and log-probability there, and the layer's own best.
 
     The layers are those that write the reply: of an encoder-decoder, the decoder's.
@@ -79,7 +81,7 @@ def lens(subject: Subject, reading: Reading, layers: Sequence[int] | None, k: in
     return pandas.DataFrame(rows, columns=["layer", "number", "token", "rank", "logprob", "best"])
 
 
-def speaks(subject: Subject, reading: Reading, layer: int, token: int, tau: int) -> "pandas.DataFrame":
+def layer_tokens(subject: Subject, reading: PromptWithReply, layer: int, token: int, tau: int) -> "pandas.DataFrame":
     """The `tau` likeliest tokens of the prompt at the position that writes a token, as a layer's LM head reads it."""
     tau = positive_number(tau, "tau")
     (layer,) = _checked_layers(subject, [layer])

@@ -151,7 +151,7 @@ class Check:
         return best if best not in leading and (alone_turns or (larger and beats)) else None
 
     @property
-    def told(self) -> Outcome:
+    def stated(self) -> Outcome:
         """The outcome that the sentence tells: without the rival, or without the named words."""
         return self.together if self.rival is None else self.alone[self.rival]
 

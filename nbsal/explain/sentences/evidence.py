@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from nbsal.ablation import tables
-from nbsal.explain.prompt.reading import Reading, Unit
+from nbsal.explain.prompt.reading import PromptWithReply, Unit
 from nbsal.explain.scoring.lazy import ReplyExperiment
 from nbsal.methods.lazy import tokenize
 from nbsal.model.target import BEST
@@ -56,10 +56,10 @@ class Evidence:
         documents, it is the latter of the words, or of the sentences, of which the last one counts as the question.
         """
         parts = self.candidates if self.level == "word" else self.candidates[:-1]
-        told = self.documents or tuple(parts or self.candidates)
-        single: Floats = self.logprob - self.without[list(told)].min(0)
+        compared = self.documents or tuple(parts or self.candidates)
+        single: Floats = self.logprob - self.without[list(compared)].min(0)
         falls = (single + self.logprob - self.nothing) / 2 if self.documents else single
-        questions = [self.logprob - self.without[row] for row in self.candidates if row not in told]
+        questions = [self.logprob - self.without[row] for row in self.candidates if row not in compared]
         new = np.where(falls >= NEAR * np.max([np.zeros_like(falls), *questions], axis=0), falls, 0.0)
         return new if new.max() >= LEAST else falls
 
@@ -84,7 +84,7 @@ def hides(units: Sequence[Unit], place: Place) -> Mask:
     return mine if part is None else mine & (mine.cumsum() - 1 == part)
 
 
-def evidence_level(reading: Reading, unit: Any) -> Level:
+def evidence_level(reading: PromptWithReply, unit: Any) -> Level:
     """What is left out of a reply's sources: their words, if these are the units, and are few, and no documents."""
     by_words = isinstance(unit, str) and unit in ("token", "word") and not _has_documents(reading)
     return "word" if by_words and sum(map(_says_something, reading.units("word"))) <= MOST_PARTS else "sentence"
@@ -148,7 +148,7 @@ def carriers(evidence: Evidence, words: Sequence[Sequence[int]]) -> list[Sequenc
     return [sorted(word, key=lambda token: -falls[token]) for word in chosen]
 
 
-def spaced_words(reading: Reading) -> list[list[int]]:
+def spaced_words(reading: PromptWithReply) -> list[list[int]]:
     """The tokens of each word of the reply, without punctuation at its ends: "9:05" is one."""
     words: list[list[int]] = []
     end, joint = -1, False
@@ -168,7 +168,7 @@ def spaced_words(reading: Reading) -> list[list[int]]:
     return words
 
 
-def places_of(reading: Reading, units: Sequence[Unit]) -> tuple[Place, ...]:
+def places_of(reading: PromptWithReply, units: Sequence[Unit]) -> tuple[Place, ...]:
     """Every source and, where there are no documents, those of its units that say something."""
     places: list[Place] = [(source, None) for source in sorted({unit.source for unit in units})]
     count = sum(map(_says_something, units))
@@ -179,7 +179,7 @@ def places_of(reading: Reading, units: Sequence[Unit]) -> tuple[Place, ...]:
     return tuple(places)
 
 
-def _has_documents(reading: Reading) -> bool:
+def _has_documents(reading: PromptWithReply) -> bool:
     return any(source.kind == "document" for source in reading.prompt.sources)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbsal.explain.prompt.reading import Reading
+from nbsal.explain.prompt.reading import PromptWithReply
 from nbsal.explain.sentences.reply_facts import PartFacts, ReplyFacts, part_text
 from nbsal.explain.sentences.reply_sentences import matrix_finding
 from nbsal.support.arrays import Floats
@@ -25,7 +25,7 @@ class PhraseMatrix:
     finding: str
 
     @classmethod
-    def of(cls, facts: ReplyFacts) -> "PhraseMatrix":
+    def from_facts(cls, facts: ReplyFacts) -> "PhraseMatrix":
         """The matrix of all phrases, by the facts of each."""
         rows = phrases(facts.reading)
         parts = [facts.part(tokens) for tokens in rows]
@@ -33,13 +33,13 @@ class PhraseMatrix:
         return cls(rows, names, np.array([each.shares for each in parts]), matrix_finding(parts))
 
     @classmethod
-    def of_rival(cls, facts: PartFacts, token: int) -> "PhraseMatrix":
+    def from_rival(cls, facts: PartFacts, token: int) -> "PhraseMatrix":
         """The only row of a token rather than its rival."""
         name = f"{facts.part} \N{MINUS SIGN} {facts.rival}"
         return cls([(token,)], [name], np.array([facts.shares]), matrix_finding([facts]))
 
 
-def phrases(reading: Reading) -> list[tuple[int, ...]]:
+def phrases(reading: PromptWithReply) -> list[tuple[int, ...]]:
     """The tokens of each phrase of a short reply, or of each sentence of a long one.
 
     A phrase ends behind punctuation, and before a short word that follows a longer one: "was borrowed | by Boris,".

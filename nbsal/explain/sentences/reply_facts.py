@@ -1,13 +1,13 @@
 """The facts of a part of a reply, of which every sentence is made: its scores, and what leaving out sources does."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from nbsal.explain.prompt.reading import Reading
+from nbsal.explain.prompt.reading import PromptWithReply
 from nbsal.explain.prompt.sources import Source
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
 from nbsal.explain.sentences.evidence import (
@@ -23,7 +23,7 @@ from nbsal.explain.sentences.evidence import (
     places_of,
     spaced_words,
 )
-from nbsal.explain.sentences.hop_words import Carried, Through
+from nbsal.explain.sentences.hop_words import Route
 from nbsal.support.arrays import Floats
 
 HALVED = float(np.log(2))  # fall from which a part depends on a source: at most half as likely without it
@@ -69,7 +69,7 @@ class PartFacts:
     candidates: tuple[SourceCandidate, ...]
     before: float | None = None
     nothing: float | None = None
-    through: Through | None = None  # if the scores were followed through the reply
+    through: Route | None = None  # if the scores were followed through the reply
 
     def fall(self, candidate: SourceCandidate) -> float:
         """By how much the log-probability falls without a candidate."""
@@ -147,11 +147,13 @@ class PartFacts:
 class ReplyFacts:
     """The facts of every part of a reply: scores, [reply token, token of prompt and reply], and what was measured."""
 
-    reading: Reading
+    reading: PromptWithReply
     scores: ScoreMatrix
     evidence: Evidence | None
     method: str
-    carried: Carried | None = None  # if the scores were followed through the reply
+    route: Callable[[Sequence[int]], Route] | None = (
+        None  # to some tokens, if the scores were followed through the reply
+    )
     level: Level = "sentence"  # of what sentences name where nothing was left out
 
     def part(self, tokens: Sequence[int] = (), scores: Floats | None = None) -> PartFacts:
@@ -160,10 +162,10 @@ class ReplyFacts:
         at = list(tokens) or content
         part = "" if at == content else part_text(self.reading, at)
         # What carried a target of its own, such as a rival, is not known: only rows were followed.
-        through = self.carried.find(at) if self.carried is not None and scores is None else None
+        through = self.route(at) if self.route is not None and scores is None else None
         scores = self.scores.total(at) if scores is None else scores
         at = self.measured(at)
-        shared = tuple(shares(self.reading, scores).tolist())
+        shared = tuple(fractions(self.reading, scores).tolist())
         rows, named, members = self._candidates
         sums = (members @ scores).tolist()
         if self.evidence is None:
@@ -267,7 +269,7 @@ def source_names(sources: Sequence[Source]) -> list[SourceName]:
     return names
 
 
-def shares(reading: Reading, scores: Floats) -> Floats:
+def fractions(reading: PromptWithReply, scores: Floats) -> Floats:
     """What each source adds, and last what the reply so far does, as signed shares whose sizes sum to 1.
 
     `scores` are those of a target, one for each token of prompt and reply. The template's own tokens are left out.
@@ -280,7 +282,7 @@ def shares(reading: Reading, scores: Floats) -> Floats:
     return np.array(sums) / total if total else np.zeros(len(sums))
 
 
-def part_text(reading: Reading, tokens: Sequence[int]) -> str:
+def part_text(reading: PromptWithReply, tokens: Sequence[int]) -> str:
     """Some tokens of a reply as text, without punctuation at its end; those apart are joined by an ellipsis."""
     runs: list[list[int]] = []
     for token in tokens:

@@ -92,8 +92,8 @@ def _through(facts: PartFacts) -> list[Phrase]:
 def carriers_text(facts: PartFacts) -> str:
     """The words through which scores came, hop by hop; blank if they were not followed, or none did.
 
-    >>> from nbsal.explain.sentences.hop_words import Carrier, Through
-    >>> through = Through(0.2, ((Carrier("Gerda", (6,), 0.15),), (Carrier("budget", (2,), 0.04),)), "document 1")
+    >>> from nbsal.explain.sentences.hop_words import HopWord, Route
+    >>> through = Route(0.2, ((HopWord("Gerda", (6,), 0.15),), (HopWord("budget", (2,), 0.04),)), "document 1")
     >>> print(carriers_text(PartFacts("221", "", "GAE", (), (), through=through)))
     Through earlier words, 20 % of the scores: “Gerda” 15 %; from there through “budget” 4 %.
     """

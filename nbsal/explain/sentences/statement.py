@@ -216,7 +216,7 @@ class _Checked:
         check = self.check
         if not check.named:
             return "checked by hiding words" if check.alone else ""
-        before, without = self._value(check.whole.value).removesuffix("\u202f%"), self._value(check.told.value)
+        before, without = self._value(check.whole.value).removesuffix("\u202f%"), self._value(check.stated.value)
         random = f"; {self._draws()}: {self._bound()}" if check.random else ""
         return f"checked by hiding words: {before} → {without}{random}"
 

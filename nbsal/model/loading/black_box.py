@@ -51,8 +51,7 @@ class Vocabulary:
         return self._pieces[number] if number >= len(STRUCTURE) else ""
 
 
-class _Body(PassOn):
-    """Named here, as in the manifests of corpora."""
+class _FunctionBody(PassOn): ...  # the identity of a model names it
 
 
 class BlackBox(StandIn):
@@ -62,7 +61,7 @@ class BlackBox(StandIn):
     """
 
     def __init__(self, function: Predict, labels: Any = None, name: str = "") -> None:
-        super().__init__(name or getattr(function, "__qualname__", type(function).__name__), _Body())
+        super().__init__(name or getattr(function, "__qualname__", type(function).__name__), _FunctionBody())
         self.function = function
         self.vocabulary = Vocabulary()
         values = self._probe(labels)

@@ -22,11 +22,11 @@ def reads_single_texts(model: Any) -> bool:
     return str(getattr(model.config, "finetuning_task", "")).lower() in SINGLE_TEXTS
 
 
-def check_kind(model: Any, encoder_decoder: bool = False) -> None:
+def check_kind(model: Any, allows_encoder_decoder: bool = False) -> None:
     """Refuse what is no transformers model, models of other things than text, and encoder-decoders."""
     if isinstance(model, StandIn):
         return
-    encoder_decoder |= isinstance(model, Composite)  # which says how to read it
+    allows_encoder_decoder |= isinstance(model, Composite)  # which says how to read it
     model = transformer_of(model)
     name = type(model).__name__
     if not isinstance(model, transformers.PreTrainedModel):
@@ -45,7 +45,7 @@ def check_kind(model: Any, encoder_decoder: bool = False) -> None:
         raise ModelError(message, part="input")
     if sides.writes_replies(model):
         sides.check_reads_tokens(model)
-    elif model.config.is_encoder_decoder and not encoder_decoder:
+    elif model.config.is_encoder_decoder and not allows_encoder_decoder:
         message = (
             f"{name} is an encoder-decoder without a head that nbsal knows. Load a model that writes replies, such as "
             "T5ForConditionalGeneration, or one that classifies."

@@ -14,7 +14,7 @@ from nbsal.model.lm_head import LMHead
 from nbsal.model.loading import checkpoint
 from nbsal.model.loading.composite import Read
 from nbsal.model.loading.kinds import check_kind
-from nbsal.model.loading.usage import Request
+from nbsal.model.loading.usage import LoadArguments
 from nbsal.model.loading.wrappers import folders
 from nbsal.model.loading.wrappers.registry import open_model
 from nbsal.model.running import architecture
@@ -98,7 +98,7 @@ def load(
     elif Path(getattr(getattr(model, "config", None), "name_or_path", None) or "?").is_dir():
         default_tokenizer = _default_tokenizer(model.config.name_or_path, passed_tokenizer)
     tokenizer = passed_tokenizer or default_tokenizer
-    opened = open_model(model, Request(transformer, read, similar_to, labels, pooling, tokenizer))
+    opened = open_model(model, LoadArguments(transformer, read, similar_to, labels, pooling, tokenizer))
     if opened is None:
         message = (
             f"model must be a name, a folder, a model, a pipeline or a function from texts to probabilities, not "

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 
 from nbsal.model.loading.columns import Arrays, pack, unpack
-from nbsal.model.loading.saved_files import check_format, parse_json, read, reading, write
+from nbsal.model.loading.saved_files import check_format, damage_errors, parse_json, read, write
 from nbsal.support.errors import InputError
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ def load_result(
 
     A result that `check` refuses is damaged, and so is one with anything changed.
     """
-    with reading(path, f"saved {noun}"):
+    with damage_errors(path, f"saved {noun}"):
         data = read(path)
         size = int.from_bytes(data[:8], "little")
         if data[8:9] != b"{" or size > len(data) - 8:

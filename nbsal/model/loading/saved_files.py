@@ -1,6 +1,6 @@
 """Write files, and read the JSON and .npz of 0.2.0's development; sizes are checked before they fill the memory.
 
-Damage raises ValueError or another error that `reading` turns into an InputError about the path.
+Damage raises ValueError or another error that `damage_errors` turns into an InputError about the path.
 """
 
 import json
@@ -34,7 +34,7 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 
 
 @contextmanager
-def reading(path: object, kind: str) -> Iterator[None]:
+def damage_errors(path: object, kind: str) -> Iterator[None]:
     """Raise an InputError about `path` for whatever is wrong with a file that should be of that kind."""
     try:
         with loading(path, kind):

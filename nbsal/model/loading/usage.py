@@ -55,7 +55,7 @@ class ZeroShot:
 
 
 @dataclass(frozen=True)
-class Usage:
+class Preprocessing:
     """What a library around a model adds to it.
 
     `longest` is the maximum number of tokens, `prompt` a text that it puts before each text, `activation` what it makes
@@ -69,21 +69,21 @@ class Usage:
     zero_shot: ZeroShot | None = None
 
 
-PLAIN = Usage()  # what the model itself says
+PLAIN = Preprocessing()  # what the model itself says
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedModel:
     """A model that a subject takes, with the tokenizer, the labels and the usage of the library it is from."""
 
     model: Any
     tokenizer: Any = None
     labels: Sequence[str] | None = None
-    usage: Usage = PLAIN
+    usage: Preprocessing = PLAIN
 
 
 @dataclass(frozen=True)
-class Request:
+class LoadArguments:
     """The arguments of `nbsal.load` that say how to read a model: see there."""
 
     transformer: str | None = None

@@ -46,7 +46,7 @@ def double_model(model: Any) -> Any:
 
 
 @contextmanager
-def in_turn(module: nn.Module) -> Iterator[None]:
+def block_by_block(module: nn.Module) -> Iterator[None]:
     """Read the weights of a block in the precision that it computes in."""
     hooks = (getattr(hook, "__self__", None) for hook in module._forward_pre_hooks.values())
     turns = [hook for hook in hooks if isinstance(hook, _Turns)]

@@ -22,7 +22,7 @@ Parts = tuple[Tensor, ...]  # tensors that make up one when they are joined alon
 
 
 @dataclass(frozen=True)
-class Layers:
+class HiddenStates:
     """The hidden states of a forward pass, layer by layer; `reply` holds those of a decoder beside its encoder."""
 
     states: list[Tensor]
@@ -50,7 +50,7 @@ def join(parts: Sequence[Tensor]) -> Tensor:
 
 def run_model(
     subject: Subject, inputs: dict[str, Tensor], replaced: tuple[int, Tensor] | None = None
-) -> tuple[Tensor, Layers]:
+) -> tuple[Tensor, HiddenStates]:
     """The logits, and the hidden states of every layer; `replaced` is a layer with other states in its place."""
     reply: list[Tensor] = []
     with ExitStack() as stack:
@@ -69,7 +69,7 @@ def run_model(
         both = [inputs[name].shape for name in ("input_ids", "decoder_input_ids")]
         expected = [both[0]] * len(states) + [both[1]] * len(reply)
         check_sides("hidden states", [layer.shape[:2] for layer in (*states, *reply)], expected, subject)
-    return logits, Layers(states, reply)
+    return logits, HiddenStates(states, reply)
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def recorded_maps(subject: Subject, needs: Collection[str]) -> Iterator[list[Ten
 
 
 def check_recorded(
-    subject: Subject, encoded: Encoded, needs: Collection[str], layers: Layers, maps: Sequence[Tensor]
+    subject: Subject, encoded: Encoded, needs: Collection[str], layers: HiddenStates, maps: Sequence[Tensor]
 ) -> None:
     """Refuse hidden states and attention maps, where they are needed, that are not laid out by text and position."""
     if any(need.startswith(("hidden", "relevance")) for need in needs):

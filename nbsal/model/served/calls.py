@@ -58,10 +58,10 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CallEstimate:
     """What a result costs: calls that are still to be sent, and the tokens that they hold.
 
-    >>> print(Plan(48, 31234))
+    >>> print(CallEstimate(48, 31234))
     48 calls, about 31,000 tokens
     """
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from nbsal.model.served.alignment import Expected, reply_tokens
 from nbsal.model.served.cache import checksum, damaged
-from nbsal.model.served.calls import Call, Caller, Failure, Plan
+from nbsal.model.served.calls import Call, Caller, CallEstimate, Failure
 from nbsal.model.served.endpoint import Endpoint
 from nbsal.model.served.forms import (
     BROKEN,
@@ -114,7 +114,7 @@ class Server:
             raise damaged(self.endpoint.cache.path)
         return [each for each in scores if each is not None]
 
-    def plan(self, needs: Sequence[Needs]) -> Plan:
+    def plan(self, needs: Sequence[Needs]) -> CallEstimate:
         """The most that would be sent for some replies, unless requests fail; what several need is sent once."""
         sizes: dict[str, int] = {}  # of each call, in tokens
         for need in needs:
@@ -128,7 +128,7 @@ class Server:
             0 if self.is_function else max((self._detecting(need) for need in needs if not need.agreement), default=0)
         )
         tokens = sum(missing) + detecting * max(sizes.values(), default=0)
-        return Plan(len(missing) + detecting, tokens)
+        return CallEstimate(len(missing) + detecting, tokens)
 
     def _detecting(self, need: Needs) -> int:
         """How many forms may have to be tried."""
@@ -237,7 +237,7 @@ class Server:
         question, expected = self._question(form, query)
         body = self._body(form, question)
         most = largest_reply(question, self.endpoint.top)
-        tokens, generated = post(self.endpoint, self._path(form.path), body, most, partial(read_tokens, form))
+        tokens, generated = post(self.endpoint, self._url(form.path), body, most, partial(read_tokens, form))
         return tokens, generated, expected
 
     def _call(self, form: Form, query: Query) -> Call:
@@ -256,7 +256,7 @@ class Server:
     def _named(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         return body if path == GENERATE else {"model": self.endpoint.model, **body}
 
-    def _path(self, path: str) -> str:
+    def _url(self, path: str) -> str:
         base = urlsplit(str(self.endpoint.url)).path
         return (base.removesuffix("/v1") if path == GENERATE else base) + path
 
@@ -306,7 +306,7 @@ class Server:
         return Call(checksum([self.endpoint.address, path, body]), lambda: self._read_text(path, body, most))
 
     def _read_text(self, path: str, body: Any, most: int) -> str:
-        text = post(self.endpoint, self._path(path), body, ROOM + most, partial(_written_text, path))
+        text = post(self.endpoint, self._url(path), body, ROOM + most, partial(_written_text, path))
         if not isinstance(text, str):
             raise ServerError(f"The server {self.endpoint.address} returned no text.")
         if len(text) > most:

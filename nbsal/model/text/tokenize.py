@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.model.loading.usage import PLAIN, Usage
+from nbsal.model.loading.usage import PLAIN, Preprocessing
 from nbsal.model.running import architecture
 from nbsal.model.text.token_text import is_byte_level, possible_tokens, token_text
 from nbsal.model.text.tokens import Encoded, Row, Span, strip_span
@@ -35,7 +35,7 @@ if hasattr(os, "register_at_fork"):
 class TextEncoder:
     """A model's tokenizer together with the limits of the model: its length, its vocabulary, its padding id."""
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, task: str, usage: Usage = PLAIN) -> None:
+    def __init__(self, model: Any, tokenizer: Any, name: str, task: str, usage: Preprocessing = PLAIN) -> None:
         self.config = model.config
         self.tokenizer = tokenizer
         self.name = name

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nbsal.model.running import attention_maps, batching, memory
-from nbsal.model.running.layers import Layers, Parts, deepest, first_blocks, join, map_count, run_model
+from nbsal.model.running.layers import HiddenStates, Parts, deepest, first_blocks, join, map_count, run_model
 from nbsal.model.running.layout import check_count, unpad
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
@@ -74,7 +74,9 @@ def relevance_forward(subject: Subject, rules: Rules) -> Iterator[RelevanceMode]
         yield recording
 
 
-def relevance_graph(subject: Subject, relevance_mode: RelevanceMode, layers: Layers, logits: Tensor) -> RelevanceGraph:
+def relevance_graph(
+    subject: Subject, relevance_mode: RelevanceMode, layers: HiddenStates, logits: Tensor
+) -> RelevanceGraph:
     """The graph that a forward pass under the mode recorded."""
     check_count("attention maps", relevance_mode.softmaxes, map_count(subject), subject)
     parts = [layers.parts(layer) for layer in range(subject.depth + 1)]

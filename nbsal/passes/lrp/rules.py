@@ -63,10 +63,10 @@ def apply(rule: type[Function], *args: Any) -> Tensor:
 
 
 @torch.no_grad()
-def share(relevance: Tensor, total: Tensor, rules: Rules) -> Tensor:
+def divide(relevance: Tensor, total: Tensor, rules: Rules) -> Tensor:
     """relevance / total, stabilised near zero, and zero where the total is zero.
 
-    >>> share(torch.tensor([1.0, 1.0]), torch.tensor([2.0, 0.0]), DEFAULT)
+    >>> divide(torch.tensor([1.0, 1.0]), torch.tensor([2.0, 0.0]), DEFAULT)
     tensor([0.5000, 0.0000])
     """
     if rules.epsilon_follows_sign:
@@ -166,7 +166,7 @@ def _per_sign(relevance: Tensor, x: Tensor, weight: Tensor, rules: Rules) -> Ten
     """Distribute relevance over x+ W+ and over x- W-, each with its own denominator."""
     result = torch.zeros_like(x)
     for inputs, weights in ((x.clamp(min=0), weight.clamp(min=0)), (x.clamp(max=0), weight.clamp(max=0))):
-        result += inputs * (share(relevance, inputs @ weights.T, rules) @ weights)
+        result += inputs * (divide(relevance, inputs @ weights.T, rules) @ weights)
     return result
 
 
@@ -191,11 +191,11 @@ class MatMul(Function):
     def backward(ctx: Any, relevance: Tensor) -> Any:
         a, b, y = ctx.saved_tensors
         for_map, propagated = (relevance, relevance) if ctx.hook is None else ctx.hook.filter(relevance)
-        part, receivers = share(propagated, y, ctx.rules), sum(ctx.needs_input_grad[:2])
+        part, receivers = divide(propagated, y, ctx.rules), sum(ctx.needs_input_grad[:2])
         relevance_a = (part @ b.mT).mul_(a).div_(receivers)
         if ctx.hook is not None:
             same = for_map is propagated
-            ctx.hook.store(relevance_a if same else (share(for_map, y, ctx.rules) @ b.mT).mul_(a).div_(receivers))
+            ctx.hook.store(relevance_a if same else (divide(for_map, y, ctx.rules) @ b.mT).mul_(a).div_(receivers))
         return relevance_a, b * (a.mT @ part) / receivers, None, None, None
 
 
@@ -259,7 +259,7 @@ class Sum(Function):
     def backward(ctx: Any, relevance: Tensor) -> Any:
         (x,) = ctx.saved_tensors
         total = x.sum(ctx.axes, keepdim=True)
-        return x * share(relevance.reshape(total.shape), total, ctx.rules), None, None, None
+        return x * divide(relevance.reshape(total.shape), total, ctx.rules), None, None, None
 
 
 def summands(relevance: Tensor, a: Tensor, b: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
@@ -268,15 +268,15 @@ def summands(relevance: Tensor, a: Tensor, b: Tensor, rules: Rules) -> tuple[Ten
     >>> summands(torch.ones(1, 2), torch.tensor([[1.0, 1.0]]), torch.tensor([[3.0, 3.0]]), DEFAULT)[0]
     tensor([[0.2500, 0.2500]])
     """
-    part = share(relevance, a + b, rules)
+    part = divide(relevance, a + b, rules)
     relevance_a, relevance_b = a * part, b * part
     if rules.add == "plain":
         return relevance_a, relevance_b
     axes = tuple(range(1, relevance.dim()))
     sum_a, sum_b, total = (tensor.sum(axes, keepdim=True) for tensor in (relevance_a, relevance_b, relevance))
     weight = sum_a.abs() + sum_b.abs()
-    relevance_a = relevance_a * share(share(sum_a.abs(), weight, rules) * total, sum_a, rules)
-    relevance_b = relevance_b * share(share(sum_b.abs(), weight, rules) * total, sum_b, rules)
+    relevance_a = relevance_a * divide(divide(sum_a.abs(), weight, rules) * total, sum_a, rules)
+    relevance_b = relevance_b * divide(divide(sum_b.abs(), weight, rules) * total, sum_b, rules)
     return relevance_a, relevance_b
 
 
@@ -304,4 +304,4 @@ class AddMM(Function):
         tensors = (relevance, bias.expand_as(product), product)
         total, summand_bias, summand_product = (tensor.unflatten(0, (ctx.batch_size, -1)) for tensor in tensors)
         relevance_product = summands(total, summand_bias, summand_product, ctx.rules)[1].flatten(0, 1)
-        return None, x * (share(relevance_product, product, ctx.rules) @ weight.T) / 2, None, None, None, None
+        return None, x * (divide(relevance_product, product, ctx.rules) @ weight.T) / 2, None, None, None, None

@@ -35,11 +35,11 @@ def tokens(row: Row) -> dict[str, Any]:
         end_so_far = max(end_so_far, end)
         text = row.parts[part][start:end]
         name = None if i in content and _is_spelled(row.tokens[i], text) else row.tokens[i]
-        places.append(Place(part, start, end, i not in inside_words, i not in content, name))
+        places.append(TokenPlace(part, start, end, i not in inside_words, i not in content, name))
     return pack(row.parts, places, row.dropped > 0)
 
 
-class Place(NamedTuple):
+class TokenPlace(NamedTuple):
     """Where a token is in its part, whether it begins a word, whether it is special, its name if no text tells it."""
 
     part: int
@@ -50,7 +50,7 @@ class Place(NamedTuple):
     name: str | None
 
 
-def pack(parts: Sequence[str], places: Sequence[Place], cut: bool = False) -> dict[str, Any]:
+def pack(parts: Sequence[str], places: Sequence[TokenPlace], cut: bool = False) -> dict[str, Any]:
     """Pack tokens at their places in texts.
 
     `starts` and `ends` are int32 and count UTF-16 units, as a page does. The flags, two bytes each, hold from the

@@ -11,7 +11,7 @@ from nbsal.ablation.texts import REMOVE
 from nbsal.explain.answer import Answer
 from nbsal.explain.answer_page import AnswerPicture
 from nbsal.explain.judgement import Judgement
-from nbsal.explain.prompt.reading import Reading, Unit
+from nbsal.explain.prompt.reading import PromptWithReply, Unit
 from nbsal.explain.prompt.sources import Source
 from nbsal.explain.scoring.hops import Count
 from nbsal.explain.scoring.lazy import ReplyExperiment, prompts
@@ -60,13 +60,6 @@ class SpanScores:
     tokens: tuple[int, ...]
     rival: str = ""
     other: Evidence | None = None
-
-
-@dataclass(frozen=True)
-class Draft:
-    """The sources, while the model writes its reply."""
-
-    sources: tuple[Source, ...]
 
 
 @dataclass(frozen=True)
@@ -141,7 +134,7 @@ def sources_trait(sources: Sequence[Source], answer: Answer | None = None) -> li
     ]
 
 
-def tokens_trait(reading: Reading) -> dict[str, Any]:
+def tokens_trait(reading: PromptWithReply) -> dict[str, Any]:
     """The tokens of prompt and reply, each in the text of its source; the reply is the last text."""
     prompt, start = reading.prompt, reading.start
     texts = [source.text for source in prompt.sources]
@@ -153,23 +146,23 @@ def tokens_trait(reading: Reading) -> dict[str, Any]:
         special = owner < 0 or prompt.special[i]
         part = max(owner, 0)
         span = (0, 0) if special else place or (0, len(texts[part]))
-        places.append(wire.Place(part, *span, i in begins, special, prompt.tokens[i] if special else None))
+        places.append(wire.TokenPlace(part, *span, i in begins, special, prompt.tokens[i] if special else None))
     for i, span in enumerate(reading.reply_spans):
         special = reading.reply_special[i]
         piece = reading.reply[slice(*span)]
         left = span[0] + len(piece) - len(piece.lstrip()) if piece.strip() else span[0]
         low, high = (min(max(at - first, 0), last - first) for at in (left, span[1]))
         name = reading.reply_tokens[i] if special else None
-        places.append(wire.Place(len(texts), low, high, start + i in begins, special, name))
+        places.append(wire.TokenPlace(len(texts), low, high, start + i in begins, special, name))
     return wire.pack([*texts, reading.reply[first:last]], places)
 
 
-def reply_text(reading: Reading) -> str:
+def reply_text(reading: PromptWithReply) -> str:
     """The text of a reply, without special tokens and white space around it."""
     return reading.reply[slice(*reply_span(reading))]
 
 
-def reply_span(reading: Reading) -> tuple[int, int]:
+def reply_span(reading: PromptWithReply) -> tuple[int, int]:
     """The characters of the reply that are text, without special tokens and white space around it."""
     spans = [reading.reply_spans[i] for i in reading.content]
     text = reading.reply[spans[0][0] : spans[-1][1]]
@@ -198,9 +191,9 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
     answer = result.answer
     reading, statistics, evidence = answer.reading, answer.statistics, answer.evidence
     contrast, content = result.contrast, answer.reading.content
-    matrix = PhraseMatrix.of(answer.facts)
+    matrix = PhraseMatrix.from_facts(answer.facts)
     if contrast is not None and result.span is not None:
-        matrix = PhraseMatrix.of_rival(contrast, result.span.tokens[0])
+        matrix = PhraseMatrix.from_rival(contrast, result.span.tokens[0])
     units = [*reading.reply_units("word"), *reading.reply_units("sentence")]
     prepared = [content, answer.facts.opened(), *(list(unit.tokens) for unit in units), *map(list, phrases(reading))]
     unique = {tuple(tokens): tokens for tokens in prepared if tokens}.values()
@@ -320,7 +313,7 @@ def picture(result: AnswerResult, selected: Sequence[int], struck: Sequence[Stru
     return replace(drawn, struck=frozenset(taken))
 
 
-def struck_tokens(reading: Reading, struck: Struck) -> list[int]:
+def struck_tokens(reading: PromptWithReply, struck: Struck) -> list[int]:
     """The positions that are taken out."""
     units = [unit for unit in reading.units("sentence") if unit.source == struck.source]
     chosen = units if struck.sentence is None else units[struck.sentence : struck.sentence + 1]

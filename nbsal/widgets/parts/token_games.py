@@ -127,7 +127,7 @@ def play_games(
         raise InputError(TOO_LONG, argument="text", value=row.text)
     order, player = word_order(saliency), _Player(ablation, row, target, games)
     numbers = [player.units.index(word) for word in order]
-    steps = spread(len(order), most_steps)
+    steps = evenly_spaced(len(order), most_steps)
     outcomes = {game: values[0] for game, values in player.play([numbers], steps, meter).items()}
     while between := _around_turns(steps, outcomes):
         more = player.play([numbers], between, meter.part(0, 1))
@@ -139,7 +139,7 @@ def play_games(
     label = labels.index(saliency.target) if saliency.target in labels else int(whole.argmax())
     result = TokenGames(saliency, order, labels, label, steps, outcomes)
     yield result
-    steps = spread(len(order), RANDOM_STEPS)
+    steps = evenly_spaced(len(order), RANDOM_STEPS)
     yield replace(result, random=RandomGames(steps, player.play(_random_orders(len(order)), steps, meter)))
 
 
@@ -177,10 +177,10 @@ def word_order(saliency: Saliency) -> list[list[int]]:
 
 def coalition_count(size: int, most_steps: int = MAX_STEPS, games: int = len(GAMES)) -> int:
     """How many coalitions `play_games` looks at for a text of so many words."""
-    return games * (len(spread(size, most_steps)) + _order_count(size) * len(spread(size, RANDOM_STEPS)))
+    return games * (len(evenly_spaced(size, most_steps)) + _order_count(size) * len(evenly_spaced(size, RANDOM_STEPS)))
 
 
-def spread(size: int, most: int) -> list[int]:
+def evenly_spaced(size: int, most: int) -> list[int]:
     """Numbers of words from none to all in at most `most` even steps."""
     count = min(size, most)
     return sorted({round(size * step / count) for step in range(count + 1)}) if size else [0]

@@ -104,7 +104,7 @@ def test_an_encoder_decoder(name):
         inputs = subject.inputs(subject.encode(texts))
         with torch.no_grad():
             assert torch.equal(subject.logits(inputs), model(**inputs).logits)
-    assert subject.depth == 3 and not subject.measured_pooling.last_layer_only
+    assert subject.depth == 3 and not subject.probed_pooling.last_layer_only
     for method in ("gradcam", "gradxact", "smooth", "occlusion", "shapley"):
         assert nbsal.Explainer(subject, method)(TEXT).scores.any()
     notes = nbsal.Explainer(subject, "integrated", baseline="pad", steps=100)(TEXT).provenance

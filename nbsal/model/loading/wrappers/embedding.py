@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from nbsal.model.loading.composite import Composite, find_transformer
 from nbsal.model.loading.kinds import check_kind
-from nbsal.model.loading.usage import Opened, Request, Usage
+from nbsal.model.loading.usage import LoadArguments, OpenedModel, Preprocessing
 from nbsal.model.running import architecture
 from nbsal.model.running.twin import twin_of
 from nbsal.support.errors import InputError, ModelError, UnknownName
@@ -19,24 +19,24 @@ POOLINGS = ("mean", "first", "last")
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 
 
-def open_cross_encoder(encoder: Any, request: Request) -> Opened:
+def open_cross_encoder(encoder: Any, request: LoadArguments) -> OpenedModel:
     """The classifier of a CrossEncoder, whose scores are explained before its activation, or a causal reranker."""
-    usage = Usage(encoder.max_seq_length, _prompt(encoder))
+    usage = Preprocessing(encoder.max_seq_length, _prompt(encoder))
     modules = [module for module in encoder if type(module).__name__ != "Transformer"]
     activation = type(encoder.activation_fn).__name__
     score = "score" if activation == "Identity" else f"score before {activation}"
     if not modules:
         labels = [score] if encoder.num_labels == 1 else None
-        return Opened(encoder.transformers_model, encoder.tokenizer, labels, usage)
+        return OpenedModel(encoder.transformers_model, encoder.tokenizer, labels, usage)
     names = [type(module).__name__ for module in modules]
     if names != ["LogitScore"]:
         message = f"The scores of {type(encoder).__name__} come from {' and '.join(names)}, which nbsal cannot read."
         raise ModelError(message, part="head")
     reranker = Reranker(encoder.transformers_model, modules[0].true_token_id, modules[0].false_token_id)
-    return Opened(Composite(reranker, "model"), encoder.tokenizer, [score], usage)
+    return OpenedModel(Composite(reranker, "model"), encoder.tokenizer, [score], usage)
 
 
-def open_sentence_transformer(model: Any, request: Request) -> Opened:
+def open_sentence_transformer(model: Any, request: LoadArguments) -> OpenedModel:
     """An embedding model, whose similarity to a reference text is explained."""
     if request.similar_to is None:
         message = (
@@ -64,7 +64,7 @@ def is_body(model: Any) -> bool:
     return not type(model).__name__.endswith(tuple(architecture.TASKS))
 
 
-def open_body(model: Any, request: Request) -> Opened:
+def open_body(model: Any, request: LoadArguments) -> OpenedModel:
     """A model without a head, whose pooled states are compared with those of a reference text."""
     pooling, text, tokenizer = request.pooling or "mean", request.similar_to, request.tokenizer
     if pooling not in POOLINGS:
@@ -79,7 +79,7 @@ def open_body(model: Any, request: Request) -> Opened:
     twin = twin_of(module)
     with torch.no_grad():
         module.head = Similarity(twin.run(lambda: twin.module(**inputs)).clone(), "cosine")
-    return Opened(Composite(module, "body"), tokenizer, ["similarity"], Usage(activation="none"))
+    return OpenedModel(Composite(module, "body"), tokenizer, ["similarity"], Preprocessing(activation="none"))
 
 
 class PooledBody(nn.Module):
@@ -115,12 +115,12 @@ class PooledBody(nn.Module):
         return pooled
 
 
-def open_embedding(body: Any, head: nn.Module, normalize: bool, labels: Any, activation: str) -> Opened:
+def open_embedding(body: Any, head: nn.Module, normalize: bool, labels: Any, activation: str) -> OpenedModel:
     prompt = _prompt(body)
     module = EmbeddingClassifier(body, head, normalize, _prompt_length(body, prompt))
     path = find_transformer(module.body)
-    usage = Usage(body.max_seq_length, prompt, activation)
-    return Opened(Composite(module, f"body.{path}"), body.tokenizer, labels, usage)
+    usage = Preprocessing(body.max_seq_length, prompt, activation)
+    return OpenedModel(Composite(module, f"body.{path}"), body.tokenizer, labels, usage)
 
 
 class EmbeddingClassifier(nn.Module):

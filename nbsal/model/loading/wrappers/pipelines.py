@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from nbsal.model.loading.usage import Opened, Usage, zero_shot
+from nbsal.model.loading.usage import OpenedModel, Preprocessing, zero_shot
 from nbsal.support.errors import InputError, ModelError
 
 ZERO_SHOT, TEMPLATE = "ZeroShotClassificationPipeline", "This example is {}."
@@ -11,7 +11,7 @@ CLASSIFIES_TEXT = "TextClassificationPipeline"
 KINDS = (CLASSIFIES_TEXT, "TokenClassificationPipeline", "FillMaskPipeline", "TextGenerationPipeline")
 
 
-def open_pipeline(pipeline: Any, opened: Opened, labels: Any) -> Opened:
+def open_pipeline(pipeline: Any, opened: OpenedModel, labels: Any) -> OpenedModel:
     """The model of a pipeline, used as the pipeline uses it; `opened` is what its model alone is."""
     names = [base.__name__ for base in type(pipeline).mro()]
     if ZERO_SHOT in names:
@@ -24,11 +24,11 @@ def open_pipeline(pipeline: Any, opened: Opened, labels: Any) -> Opened:
     tokenizer_options = before | before.get("tokenizer_kwargs", {})
     longest = tokenizer_options.get("max_length") if tokenizer_options.get("truncation") else None
     activation = _activation(pipeline.model.config, after.get("function_to_apply"))
-    usage = Usage(longest, opened.usage.prompt, activation if name == CLASSIFIES_TEXT else None)
+    usage = Preprocessing(longest, opened.usage.prompt, activation if name == CLASSIFIES_TEXT else None)
     return replace(opened, tokenizer=pipeline.tokenizer, usage=usage)
 
 
-def _open_zero_shot(pipeline: Any, opened: Opened, labels: Any) -> Opened:
+def _open_zero_shot(pipeline: Any, opened: OpenedModel, labels: Any) -> OpenedModel:
     """The model of entailment of a zero-shot pipeline, with the labels that it or the caller names."""
     before = pipeline._preprocess_params
     candidates = list(labels) if labels is not None else before.get("candidate_labels")
@@ -38,7 +38,7 @@ def _open_zero_shot(pipeline: Any, opened: Opened, labels: Any) -> Opened:
     template = before.get("hypothesis_template", TEMPLATE)
     several = pipeline._postprocess_params.get("multi_label", False)
     choice = zero_shot(candidates, template, pipeline.model.config, several)
-    usage = Usage(None, "", "sigmoid" if choice.contrasts else "softmax", choice)
+    usage = Preprocessing(None, "", "sigmoid" if choice.contrasts else "softmax", choice)
     return replace(opened, tokenizer=pipeline.tokenizer, labels=candidates, usage=usage)
 
 

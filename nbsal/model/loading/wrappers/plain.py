@@ -6,26 +6,26 @@ from torch import Tensor, nn
 
 from nbsal.model.loading.composite import Composite, find_transformer
 from nbsal.model.loading.kinds import check_kind
-from nbsal.model.loading.usage import Opened, Request
+from nbsal.model.loading.usage import LoadArguments, OpenedModel
 from nbsal.model.running import architecture
 from nbsal.support.errors import ModelError
 from nbsal.support.lazy import transformers
 
 
-def open_module(module: nn.Module, request: Request) -> Opened:
+def open_module(module: nn.Module, request: LoadArguments) -> OpenedModel:
     """A transformers model as it is where it has a head that nbsal knows; else a composite around it."""
     if isinstance(module, transformers.PreTrainedModel):
-        check_kind(module, encoder_decoder=True)
+        check_kind(module, allows_encoder_decoder=True)
         named = request.read is None and request.transformer is None
         if named and module.config.is_encoder_decoder and type(module).__name__.endswith("ForSequenceClassification"):
-            return Opened(Composite(module, "", second_reader="decoder"))
+            return OpenedModel(Composite(module, "", second_reader="decoder"))
         if named and type(module).__name__.endswith("ForMultipleChoice"):
-            return Opened(Composite(module, "", read_choices), labels=["score of the choice"])
+            return OpenedModel(Composite(module, "", read_choices), labels=["score of the choice"])
         if named and (_has_known_head(module) or type(module).__module__.startswith("transformers.")):
-            return Opened(module)
+            return OpenedModel(module)
     path = find_transformer(module, request.transformer)
-    check_kind(module.get_submodule(path), encoder_decoder=True)
-    return Opened(Composite(module, path, request.read))
+    check_kind(module.get_submodule(path), allows_encoder_decoder=True)
+    return OpenedModel(Composite(module, path, request.read))
 
 
 def read_choices(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
@@ -34,7 +34,7 @@ def read_choices(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
     return logits
 
 
-def open_peft(model: Any, request: Request) -> Opened:
+def open_peft(model: Any, request: LoadArguments) -> OpenedModel:
     """The model inside a PeftModel, with its adapters in place."""
     active = model.active_adapter
     for name in [active] if isinstance(active, str) else active:

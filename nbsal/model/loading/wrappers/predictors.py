@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from nbsal.model.loading.black_box import BlackBox
-from nbsal.model.loading.usage import Opened, Request, Usage
+from nbsal.model.loading.usage import LoadArguments, OpenedModel, Preprocessing
 from nbsal.support.errors import ModelError
 from nbsal.support.warning import warn
 
 
-def open_predictor(model: Any, request: Request) -> Opened | None:
+def open_predictor(model: Any, request: LoadArguments) -> OpenedModel | None:
     """A function from texts to probabilities, or an object that has one; None for anything else."""
     name = type(model).__name__
     if isinstance(model, type):
@@ -39,10 +39,12 @@ def open_predictor(model: Any, request: Request) -> Opened | None:
     return None
 
 
-def _open(function: Callable[[Any], Any], request: Request, classes: Sequence[str] | None, name: str) -> Opened:
+def _open(
+    function: Callable[[Any], Any], request: LoadArguments, classes: Sequence[str] | None, name: str
+) -> OpenedModel:
     box = BlackBox(function, request.labels, name)
     names = classes if classes is not None and len(classes) == box.outputs else box.labels
-    return Opened(box, labels=names, usage=Usage(activation=box.activation))
+    return OpenedModel(box, labels=names, usage=Preprocessing(activation=box.activation))
 
 
 def _categories(pipeline: Any, texts: Sequence[str]) -> list[dict[str, float]]:

@@ -5,14 +5,14 @@ from typing import Any
 
 from torch import nn
 
-from nbsal.model.loading.usage import Opened, Request
+from nbsal.model.loading.usage import LoadArguments, OpenedModel
 from nbsal.model.loading.wrappers import embedding, pipelines, plain, predictors, setfit
 from nbsal.model.served.endpoint import Endpoint
 from nbsal.model.served.served_model import Served
 from nbsal.support.errors import InputError
 
 # The module that begins the name of the object's class or of one that it extends, and what opens such an object.
-KINDS: dict[str, Callable[[Any, Request], Opened]] = {
+KINDS: dict[str, Callable[[Any, LoadArguments], OpenedModel]] = {
     "peft.": plain.open_peft,
     "setfit.": setfit.open_setfit,
     "sentence_transformers.cross_encoder.": embedding.open_cross_encoder,
@@ -21,7 +21,7 @@ KINDS: dict[str, Callable[[Any, Request], Opened]] = {
 }
 
 
-def open_model(model: Any, request: Request) -> Opened | None:
+def open_model(model: Any, request: LoadArguments) -> OpenedModel | None:
     """What is inside an object that holds a model, or None if it is nothing that could."""
     places = [f"{base.__module__}." for base in type(model).__mro__]
     _check_similarity(model, places, request)
@@ -35,13 +35,13 @@ def open_model(model: Any, request: Request) -> Opened | None:
         return embedding.open_body(model, request)
     if isinstance(model, Endpoint):
         served = Served(model, request.tokenizer)
-        return Opened(served, served.server.tokenizer)
+        return OpenedModel(served, served.server.tokenizer)
     if isinstance(model, nn.Module):
         return plain.open_module(model, request)
     return predictors.open_predictor(model, request)
 
 
-def _check_similarity(model: Any, places: Sequence[str], request: Request) -> None:
+def _check_similarity(model: Any, places: Sequence[str], request: LoadArguments) -> None:
     """Refuse arguments that only models without labels read."""
     body, name = embedding.is_body(model), type(model).__name__
     if request.pooling is not None and (not body or request.similar_to is None):

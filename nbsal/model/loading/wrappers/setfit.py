@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nbsal.model.loading.usage import Opened, Request
+from nbsal.model.loading.usage import LoadArguments, OpenedModel
 from nbsal.model.loading.wrappers.embedding import open_embedding
 from nbsal.support.errors import ModelError
 
 
-def open_setfit(model: Any, request: Request) -> Opened:
+def open_setfit(model: Any, request: LoadArguments) -> OpenedModel:
     """A SetFit model as an embedding model with a linear head."""
     head = model.model_head
     if isinstance(head, nn.Module):

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 from nbsal.corpus.folder.storage import inaccessible, reading_source
-from nbsal.corpus.reading.rows import Columns as Columns
-from nbsal.corpus.reading.rows import UnreadableRow as UnreadableRow
-from nbsal.corpus.reading.rows import check_columns, decode, merge_columns, select_text
-from nbsal.corpus.reading.text_files import count_csv, count_jsonl, read_csv, read_jsonl
+from nbsal.corpus.sources.rows import Columns as Columns
+from nbsal.corpus.sources.rows import UnreadableRow as UnreadableRow
+from nbsal.corpus.sources.rows import check_columns, decode, merge_columns, select_text
+from nbsal.corpus.sources.text_files import count_csv, count_jsonl, read_csv, read_jsonl
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import dataset, fsspec, pandas, pyarrow
 from nbsal.support.validation import file_path, is_iterable, plural
@@ -23,14 +23,14 @@ PARQUET = "Parquet file or a folder of Parquet files"
 
 
 @dataclass(frozen=True)
-class Source:
+class RowStream:
     """The rows of a source: texts, pairs, or any other values, which are refused later; `total` is None if unknown."""
 
     rows: Iterator[Any]
     total: int | None
 
 
-def open_source(source: Any, text: Columns) -> Source:
+def open_source(source: Any, text: Columns) -> RowStream:
     """The rows of a file, a data frame or a column, a `datasets` table, or an iterable of texts, pairs or dicts."""
     if not isinstance(text, str) and (not isinstance(text, tuple) or len(text) != 2):
         raise InputError(
@@ -41,7 +41,7 @@ def open_source(source: Any, text: Columns) -> Source:
     return open_columns(source, (text,) if isinstance(text, str) else text)
 
 
-def open_columns(source: Any, names: Sequence[str], texts: bool = True) -> Source:
+def open_columns(source: Any, names: Sequence[str], texts: bool = True) -> RowStream:
     """The named columns of a source, rows of several as tuples; `texts` refuses columns that hold anything else."""
     if isinstance(source, str | os.PathLike):
         return _open_file(os.fspath(file_path(source, "source")), names, texts)
@@ -49,12 +49,12 @@ def open_columns(source: Any, names: Sequence[str], texts: bool = True) -> Sourc
         check_columns(names, source.columns)
         if texts:
             _check_frame_types(names, source)
-        return Source(merge_columns(*(source[name].tolist() for name in names)), len(source))
+        return RowStream(merge_columns(*(source[name].tolist() for name in names)), len(source))
     source = _column_to_list(source)
     if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "features"):  # polars, Arrow, DuckDB
         reader = pyarrow.RecordBatchReader.from_stream(source)
         _check_schema(names, reader.schema, texts)
-        return Source(_read_batches(reader, names), len(source) if isinstance(source, Sized) else None)
+        return RowStream(_read_batches(reader, names), len(source) if isinstance(source, Sized) else None)
     if isinstance(source, Mapping | bytes) or not is_iterable(source):
         raise InputError(
             f"source must be a {', '.join(FORMATS)} file, a data frame, one split of a dataset, or an iterable of "
@@ -66,7 +66,7 @@ def open_columns(source: Any, names: Sequence[str], texts: bool = True) -> Sourc
         check_columns(names, columns)
     elif isinstance(source, Sequence):
         _check_rows(names, source)
-    return Source((select_text(row, names) for row in source), len(source) if isinstance(source, Sized) else None)
+    return RowStream((select_text(row, names) for row in source), len(source) if isinstance(source, Sized) else None)
 
 
 def _check_rows(names: Sequence[str], rows: Sequence[Any]) -> None:
@@ -82,7 +82,7 @@ def _column_to_list(source: Any) -> Any:
     return source.to_list() if hasattr(source, "to_list") and not hasattr(source, "column_names") else source
 
 
-def _open_file(path: str, names: Sequence[str], texts: bool) -> Source:
+def _open_file(path: str, names: Sequence[str], texts: bool) -> RowStream:
     try:
         files, inside = fsspec.core.url_to_fs(path)
         files.invalidate_cache(inside)
@@ -101,7 +101,7 @@ def _open_file(path: str, names: Sequence[str], texts: bool) -> Source:
         return _open_parquet(files, inside, path, names, texts)
     csv = extension == ".csv"
     total = count_csv(path, names) if csv else count_jsonl(path)
-    return Source(_counted((read_csv if csv else read_jsonl)(path, names), total, path), total)
+    return RowStream(_counted((read_csv if csv else read_jsonl)(path, names), total, path), total)
 
 
 def _counted(rows: Iterable[Any], total: int, path: str) -> Iterator[Any]:
@@ -123,12 +123,12 @@ def _check_count(count: int, total: int, path: str) -> None:
         )
 
 
-def _open_parquet(files: Any, inside: str, path: str, names: Sequence[str], texts: bool) -> Source:
+def _open_parquet(files: Any, inside: str, path: str, names: Sequence[str], texts: bool) -> RowStream:
     with reading_source(path, PARQUET):
         open_dataset = partial(dataset.dataset, inside, filesystem=files, format="parquet")
         _check_schema(names, open_dataset().schema, texts)
         total = open_dataset().count_rows()
-    return Source(_counted(_read_parquet(open_dataset, path, names, total), total, path), total)
+    return RowStream(_counted(_read_parquet(open_dataset, path, names, total), total, path), total)
 
 
 def _read_parquet(open_dataset: Callable[[], Any], path: str, names: Sequence[str], total: int) -> Iterator[Any]:

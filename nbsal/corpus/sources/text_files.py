@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from nbsal.corpus.folder.storage import reading_source
-from nbsal.corpus.reading.rows import UnreadableRow, check_columns, decode, merge_columns, select_text
+from nbsal.corpus.sources.rows import UnreadableRow, check_columns, decode, merge_columns, select_text
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import fsspec
 from nbsal.support.validation import plural

@@ -14,7 +14,7 @@ from nbsal.model.subject import Subject
 from nbsal.model.targets import rows_for_targets
 from nbsal.model.text.long_texts import Windows, split_text
 from nbsal.model.text.tokens import Encoded, Row
-from nbsal.passes.plan import Job, LongText, plan
+from nbsal.passes.plan import LongText, TraceJob, plan
 from nbsal.passes.run import run
 from nbsal.passes.trace import Trace
 from nbsal.support.errors import Cancelled, InputError, ModelError, NbsalError
@@ -130,7 +130,7 @@ def _run_batch(
     defaults = {at: default_target(subject, text, meter) for at, text in windows.items() if targets[at] is None}
     parts: defaultdict[tuple[str, int], list[Saliency]] = defaultdict(list)  # of long texts
 
-    def use(job: Job, name: str, record: Trace) -> None:
+    def use(job: TraceJob, name: str, record: Trace) -> None:
         saliencies = explainers[name].from_trace(record)
         if job.window_of is None:
             for at, saliency in zip(job.places, saliencies, strict=True):
@@ -150,7 +150,7 @@ def plan_batch(
     targets: Sequence[Any],
     windows: Mapping[int, Windows],
     defaults: Mapping[int, Any],
-) -> list[Job]:
+) -> list[TraceJob]:
     """The jobs of a batch; `defaults` are the targets of texts that are read by windows and have none."""
     long_texts = {
         at: LongText(
