@@ -246,7 +246,7 @@ class Answer(Exportable):
     def facts(self) -> ReplyFacts:
         """The facts of which every sentence of the answer is made."""
         carried = None if self.followed is None else Carried(self.reading, self.scores, self.followed)
-        label, level = labels.label_of(self.method), self.evidence_level
+        label, level = labels.label_of(self.method, self.provenance), self.evidence_level
         return ReplyFacts(self.reading, self.followed_matrix, self.evidence, label, carried, level)
 
     @property
@@ -296,7 +296,11 @@ class Answer(Exportable):
         place = f", layer {layer}" if isinstance(layer, int) else ""
         written = "reply written by the model" if self.provenance.get("reply") == "generated" else "given reply"
         model = str(self.provenance.get("model", ""))
-        lines = [*filter(None, [model]), f"{labels.label_of(self.method)}{place}, {self.number}", written]
+        lines = [
+            *filter(None, [model]),
+            f"{labels.label_of(self.method, self.provenance)}{place}, {self.number}",
+            written,
+        ]
         if changes := self.provenance.get("change"):
             gaps, sizes = np.abs(self.provenance["gap"]).sum(), np.abs(changes).sum()
             share = gaps / sizes if sizes else 0.0

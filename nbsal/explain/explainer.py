@@ -23,6 +23,7 @@ from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.methods.default import FOR_DECISIONS, FOR_LAYERS, default_method
+from nbsal.methods.labels import label
 from nbsal.model import limits
 from nbsal.model.loading.kinds import reads_single_texts
 from nbsal.model.loading.load import as_subject
@@ -292,8 +293,10 @@ class Explainer:
             "long": self.long,
             "versions": versions(),
         } | method_subject.notes
+        if not type(self.method).__module__.startswith("nbsal."):  # so that a file says it where nobody has the method
+            provenance |= {"label": label(self.method), "promise": sorted(self.method.promise)}
         if package := plugins.origin(self.method.name):
-            provenance |= {"package": package, "promise": sorted(self.method.promise)}
+            provenance["package"] = package
         if isinstance(self.method, Decoded):
             provenance["lm"] = self.subject.lm_head.source
         return provenance

@@ -11,7 +11,7 @@ import pytest
 import nbsal
 from nbsal import cli
 from nbsal.evaluation import audit
-from nbsal.model.served.served_model import METHODS
+from nbsal.model.served.served_model import Served
 from nbsal.support.errors import InputError, LanguageHeadError, ModelError, NbsalError, OverBudget
 from tests.cases import cases
 from tests.raising import refuses, refuses_part
@@ -52,7 +52,7 @@ def in_text(subject, name, **settings):
 @pytest.mark.parametrize("name", ["vllm", "llama", "tgi"])
 def test_scores_through_a_server_are_those_in_process(address, notes, name):
     subject = served(address, name, tokenizer=notes.tokenizer)
-    for method in METHODS if name == "vllm" else METHODS[:1]:
+    for method in Served.methods if name == "vllm" else Served.methods[:1]:
         here, there = explain(notes, in_text(notes, method)), explain(subject, method)
         assert there.scores == pytest.approx(here.scores, abs=1e-5) and np.abs(there.scores).max() > 1
         assert there.evidence.without == pytest.approx(explain(subject).evidence.without)
@@ -231,7 +231,7 @@ def test_what_a_server_cannot_do_is_refused_with_what_it_can(address, notes):
     for call in refused:
         with pytest.raises((ModelError, LanguageHeadError)) as caught:
             call()
-        assert all(name in str(caught.value) for name in METHODS)
+        assert all(name in str(caught.value) for name in Served.methods)
     for view in (widgets.Highlight(subject, text="A joy."), widgets.Games(explainer, text="A joy.")):
         with pytest.raises(ModelError):
             view.wait()
