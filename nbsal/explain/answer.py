@@ -296,11 +296,8 @@ class Answer(Exportable):
         place = f", layer {layer}" if isinstance(layer, int) else ""
         written = "reply written by the model" if self.provenance.get("reply") == "generated" else "given reply"
         model = str(self.provenance.get("model", ""))
-        lines = [
-            *filter(None, [model]),
-            f"{labels.label_of(self.method, self.provenance)}{place}, {self.number}",
-            written,
-        ]
+        label = labels.label_of(self.method, self.provenance)
+        lines = [*filter(None, [model]), f"{label}{place}, {self.number}", written]
         if changes := self.provenance.get("change"):
             gaps, sizes = np.abs(self.provenance["gap"]).sum(), np.abs(changes).sum()
             share = gaps / sizes if sizes else 0.0

@@ -170,11 +170,8 @@ class Explanation(Exportable):
         """What a reader must know to judge the scores: model, method, truncation, windows, completeness gap."""
         layer = self.provenance.get("parameters", {}).get("layer")
         place = (f", layer {layer}" if layer else ", embeddings") if isinstance(layer, int) else ""
-        lines = [
-            f"{self.provenance.get('model', '')} · {labels.label_of(self.method, self.provenance)}{place}".removeprefix(
-                " · "
-            )
-        ]
+        label = labels.label_of(self.method, self.provenance)
+        lines = [f"{self.provenance.get('model', '')} · {label}{place}".removeprefix(" · ")]
         if self.row.dropped:
             dropped = plural(self.row.dropped, "token")
             lines.append(f"The text is longer than the model reads: the last {dropped} were not read.")

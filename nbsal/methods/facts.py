@@ -38,6 +38,7 @@ def stated() -> Mapping[str, Facts]:
     return {name: _facts(value) for name, value in values.items() if isinstance(value, ast.Call)}
 
 
+@cache
 def stated_promise(name: str) -> frozenset[str] | None:
     """The properties of the scores of nbsal's own method, as its class states them; None for other names.
 

@@ -107,7 +107,6 @@ class Smooth(Simple, AlongPaths):
     """
 
     facts = Facts("SmoothGrad", look=10)
-
     samples: int = setting(10, positive_number)
     noise: float = setting(0.01, number("a share of the range of the features, of at least 0", lambda x: x >= 0))
     seed: int = 0
@@ -284,7 +283,6 @@ class GradientShap(PathMethod, AlongPaths):
     """
 
     facts = Facts("GradientShap", look=11)
-
     samples: int = setting(25, positive_number)
     baselines: tuple[str, ...] | None = None
     seed: int = 0
@@ -335,7 +333,6 @@ class DeepLiftShap(PathMethod):
     """
 
     facts = Facts("DeepLiftShap", look=24)
-
     baselines: tuple[str, ...] | None = None
 
     def resolve(self, subject: Subject) -> Self:

@@ -82,9 +82,8 @@ def reply_choices(explainer: Explainer, unit: Any) -> dict[str, Any]:
     offered = offered_methods(explainer)
     methods = catalogue.every_method() | {own: explainer.method}
     place = {name: method.facts.replies or inf for name, method in methods.items()}
-    usual = [
-        m for m in offered if m["name"] == own or ("@" not in m["name"] and methods[m["name"]].facts.explains_replies)
-    ]
+    explaining = {own, *(name for name, method in methods.items() if method.facts.explains_replies and "@" not in name)}
+    usual = [method for method in offered if method["name"] in explaining]
     noun = unit if isinstance(unit, str) else "part"
     for method in usual:
         hides = methods[method["name"]].hides
