@@ -11,8 +11,8 @@ from tests.journeys import calls, census, coalitions, measures
 MOST = {
     "explain(text), gradxact": (234, 29),
     "explain(text), occlusion": (318, 36),
-    "explain(text, check=True), gradxact": (412, 44),
-    "a text typed in Highlight, gradxact, in the worker": (383, 50),
+    "explain(text, check=True), gradxact": (410, 43),
+    "a text typed in Highlight, gradxact, in the worker": (380, 50),
     'nbsal.answer, gae, hops="all", check': (524, 64),
     "nbsal.answer and answer.sources()": (420, 56),
     "two rows of a corpus": (413, 45),

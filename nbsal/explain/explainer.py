@@ -23,7 +23,6 @@ from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.methods.default import FOR_DECISIONS, FOR_LAYERS, default_method
-from nbsal.methods.labels import label
 from nbsal.model import limits
 from nbsal.model.loading.kinds import reads_single_texts
 from nbsal.model.loading.load import as_subject
@@ -288,13 +287,14 @@ class Explainer:
         provenance = {
             "model": self.subject.name,
             "method": self.method.name,
+            "label": self.method.facts.label
+            or self.method.name,  # which a file says, as it says the promise, where nobody has the method
+            "promise": sorted(self.method.promise),
             "parameters": self.method.parameters(),
             "dtype": str(method_subject.dtype).removeprefix("torch."),
             "long": self.long,
             "versions": versions(),
         } | method_subject.notes
-        if not type(self.method).__module__.startswith("nbsal."):  # so that a file says it where nobody has the method
-            provenance |= {"label": label(self.method), "promise": sorted(self.method.promise)}
         if package := plugins.origin(self.method.name):
             provenance["package"] = package
         if isinstance(self.method, Decoded):

@@ -74,7 +74,7 @@ class Decoded(Method):
 
     @property
     def facts(self) -> Facts:  # type: ignore[override]
-        decoded: Facts = vars(type(self.method)).get("decoded", Facts())
+        decoded: Facts = vars(type(self.method)).get("decoded", Facts(self.name))
         return decoded
 
     @property

@@ -8,13 +8,21 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent  # of the classes
+SUFFIXES = {
+    "published": "Song et al. 2024",
+    "equations": "by the equations",
+    "chefer": "Chefer et al. 2021",
+    "allennlp": "AllenNLP",
+    "thermostat": "ThermoStat",
+    "flashtrace": "FlashTrace",
+}
 
 
 @dataclass(frozen=True)
 class Facts:
     """What lists, pages and figures say of a method; a class states it as literals, in the attribute `facts`."""
 
-    label: str = ""  # on screen; the name if it is empty
+    label: str = ""  # on screen; by the name if it is empty
     sentence: str = ""  # what the method shows; the first paragraph of the docstring if it is empty
     look: int | None = None  # place among the colours, dashes and markers of figures
     recommended: int = 0  # place among the methods to try first; 0: not one of them
@@ -49,6 +57,19 @@ def stated_promise(name: str) -> frozenset[str] | None:
     if inner not in _registered() or (inner != name and name not in stated()):
         return None
     return _promise(_registered()[inner])
+
+
+def label_of(name: str, provenance: Mapping[str, Any] | None = None) -> str:
+    """The name of a method on screen, by the provenance of a result or the method's name; unknown names stay.
+
+    >>> label_of("gae@chefer"), label_of("ours"), label_of("ours", {"label": "Our method"})
+    ('GAE · Chefer et al. 2021', 'ours', 'Our method')
+    """
+    if provenance and isinstance(stored := provenance.get("label"), str):
+        return stored
+    base, _, variant = name.partition("@")
+    own = stated().get(base, Facts()).label or base
+    return f"{own} · {SUFFIXES.get(variant, variant)}" if variant else own
 
 
 @cache

@@ -2,8 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nbsal.methods.cost import evaluate
 from nbsal.methods.facts import Facts, stated, stated_promise
@@ -12,22 +11,8 @@ from nbsal.render.looks import RANDOM, Look, look_at
 if TYPE_CHECKING:
     from nbsal.methods.base import Method
 
-SUFFIXES = {
-    "published": "Song et al. 2024",
-    "equations": "by the equations",
-    "chefer": "Chefer et al. 2021",
-    "allennlp": "AllenNLP",
-    "thermostat": "ThermoStat",
-    "flashtrace": "FlashTrace",
-}
-
 RANDOM_MASK = ("random mask", 6)  # a curve of figures that no method draws, and its place
 ABOUT = frozenset({"nonnegative", "not_about_target"})  # what sentences and the legend need of a method's promise
-
-
-def label(method: "Method") -> str:
-    """The name of a method on screen."""
-    return method.facts.label or label_of(method.name)
 
 
 def summary(method: "Method") -> str:
@@ -39,19 +24,6 @@ def summary(method: "Method") -> str:
 def group(method: "Method") -> str:
     """Where a list has a method: recommended, more or published."""
     return "recommended" if method.facts.recommended else "published" if "@" in method.name else "more"
-
-
-def label_of(name: str, provenance: Mapping[str, Any] | None = None) -> str:
-    """The name of a method on screen, of one of another package by a result's provenance; others stay as they are.
-
-    >>> label_of("gae@chefer"), label_of("ours"), label_of("ours", {"label": "Our method"})
-    ('GAE · Chefer et al. 2021', 'ours', 'Our method')
-    """
-    if provenance and isinstance(stored := provenance.get("label"), str):
-        return stored
-    base, _, variant = name.partition("@")
-    own = stated().get(base, Facts()).label or base
-    return f"{own} · {SUFFIXES.get(variant, variant)}" if variant else own
 
 
 def cost_words(method: "Method") -> str:

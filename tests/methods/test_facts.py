@@ -9,7 +9,7 @@ import nbsal
 from nbsal.cli import main
 from nbsal.methods import catalogue, default, labels
 from nbsal.methods.base import REGISTER
-from nbsal.methods.facts import Facts, stated
+from nbsal.methods.facts import label_of, stated
 from nbsal.model.served.served_model import Served
 from nbsal.widgets.page import choices
 from nbsal.widgets.parts.asked import reply_choices
@@ -74,10 +74,8 @@ def test_a_result_says_the_label_where_nobody_has_the_method(doubled, reviews, t
 
 def test_what_is_read_from_the_sources_is_what_the_classes_state():
     methods = catalogue.every_method()
-    facts = {name: method.facts for name, method in methods.items()}
-    assert stated() == {name: each for name, each in facts.items() if each != Facts()}
-    assert {name for name in methods if "@" not in name} <= stated().keys(), "each has a label"
-    assert {name: labels.label_of(name) for name in methods} == {n: labels.label(m) for n, m in methods.items()}
+    assert stated() == {name: method.facts for name, method in methods.items() if "@" not in name}
+    assert {n: label_of(n) for n in methods} == {n: method.facts.label for n, method in methods.items()}
     assert {name for name in stated() if labels.own_promise(name) is None} == set()
 
 
@@ -86,7 +84,7 @@ def test_no_two_methods_share_a_label_or_a_place():
     for name in ("recommended", "replies", "look"):
         places = [place for each in facts if (place := getattr(each, name)) or (name == "look" and place == 0)]
         assert len(places) == len(set(places)) > 5, name
-    names = [labels.label_of(name) for name in catalogue.names()]
+    names = [label_of(name) for name in catalogue.names()]
     assert len(names) == len(set(names))
     for use in {use for each in facts for use in each.default_for}:
         places = sorted(each.default_for[use] for each in facts if use in each.default_for)

@@ -101,7 +101,7 @@ def method_choice(method: Method, subject: Subject, layer_methods_only: bool = F
     reason = crossing.obstacle(method, subject) or reason
     return {
         "name": method.name,
-        "label": labels.label(method),
+        "label": method.facts.label or method.name,
         "summary": labels.summary(method),
         "paper": method.paper,
         "cost": labels.cost_words(method),

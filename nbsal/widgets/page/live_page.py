@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.sentences.function_words import FUNCTION_WORDS
-from nbsal.methods.labels import label_of
+from nbsal.methods.facts import label_of
 from nbsal.methods.lazy import Decoded, catalogue, default
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.widgets.page.choices import method_choice, with_list
