@@ -35,9 +35,10 @@ class Served(StandIn):
 
     def refusal(self, feature: str) -> ModelError:
         """The error for what a server cannot do."""
+        names = ", ".join(self.methods) or "one that only hides"  # whose names are known once methods are imported
         return ModelError(
             f"{feature} needs the model itself, and {self.server.description} shows only how likely replies are. "
-            f"Explain its replies with nbsal.answer(subject, messages, method=...): {', '.join(self.methods)}.",
+            f"Explain its replies with nbsal.answer(subject, messages, method=...): {names}.",
             part="model",
         )
 
