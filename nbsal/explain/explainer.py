@@ -287,8 +287,8 @@ class Explainer:
         provenance = {
             "model": self.subject.name,
             "method": self.method.name,
-            "label": self.method.facts.label
-            or self.method.name,  # which a file says, as it says the promise, where nobody has the method
+            # A file says label and promise where nobody has the method.
+            "label": self.method.facts.label or self.method.name,
             "promise": sorted(self.method.promise),
             "parameters": self.method.parameters(),
             "dtype": str(method_subject.dtype).removeprefix("torch."),

@@ -21,7 +21,7 @@ from nbsal.methods.base import register
 from nbsal.methods.facts import Facts
 from nbsal.methods.perturbation import Occlusion
 
-@register("doubled", paper="Roe 2026")
+@register("doubled", paper="Roe 2026", promise={"nonnegative", "about_target", "zero_at_special"})
 @dataclass(frozen=True)
 class Doubled(Occlusion):
     """Occlusion, twice as strong."""
@@ -29,7 +29,7 @@ class Doubled(Occlusion):
     facts = Facts("Doubled occlusion", "Takes each word away twice.", recommended=99, start="to be sure", replies=99)
 
     def scores(self, trace):
-        return 2 * super().scores(trace)
+        return 2 * super().scores(trace).abs()
 '''
 
 
@@ -69,7 +69,7 @@ def test_a_result_says_the_label_where_nobody_has_the_method(doubled, reviews, t
     nbsal.Explainer(reviews, "doubled")("A joy.").save(tmp_path / "saved.nbsal")
     del REGISTER["doubled"]
     saved = nbsal.Saliency.load(tmp_path / "saved.nbsal")
-    assert "Doubled occlusion" in saved.notes()[0] and saved.signed and saved.about_target
+    assert "Doubled occlusion" in saved.notes()[0] and not saved.signed and saved.about_target
 
 
 def test_what_is_read_from_the_sources_is_what_the_classes_state():
