@@ -87,7 +87,7 @@ class Ablation:
             self._follow_model()
             known = self._keeps_texts and self._known.reuse.holds(len(text.row))
             outputs = self._read(text)[1] if known else None
-            return (self._outputs([_whole(text)]) if outputs is None else outputs)[0]
+            return (self._outputs([self._whole(text)]) if outputs is None else outputs)[0]
 
         return self._exclusively(run)
 
@@ -154,7 +154,7 @@ class Ablation:
             for job in group:
                 job.input = text.input(job.subset, leaves_out)
             if text.compares and group[0].results.whole is None:
-                group[0].results.whole = text.whole(self._outputs([_whole(text)])[0])
+                group[0].results.whole = text.whole(self._outputs([self._whole(text)])[0])
                 self.forwards += 1
             self._run_after_text(group, meter)
         jobs = [job for job in chain(*groups) if not job.results.holds(job.key)]
@@ -228,7 +228,7 @@ class Ablation:
         size = len(text.row)
         if not self.subject.causal or known.shortest_failed <= size:
             return
-        whole = _whole(text)
+        whole = self._whole(text)
         for job in jobs:
             job.start = job.input.shared_size(whole)
         if not (shared := reuse.worth_sharing(jobs)) or not reuse.can_reuse(self.subject):
@@ -248,6 +248,10 @@ class Ablation:
         for batch in reuse.batches(waiting, TOKENS, self._largest):
             self._run(batch, meter, cache, batch[0].start)
 
+    def _whole(self, text: AblatedText) -> Input:
+        """A text with nothing hidden, with the positions of its tokens if what is hidden from it has them."""
+        return text.input(np.ones(len(text.row), dtype=bool), self.leaves_out(text))
+
     def _read(self, text: AblatedText) -> Any:
         """A cache that holds the keys and values of a text, and the outputs of reading it.
 
@@ -257,7 +261,7 @@ class Ablation:
 
         if text.row.ids in self._texts:
             return self._texts[text.row.ids]
-        whole = _whole(text)
+        whole = self._whole(text)
         encoded = Encoded([whole.row], self.subject.text_encoder.pad_id)
         try:  # a layer's keys are about as wide as its hidden states, or narrower
             memory.check_fits(self.subject, encoded, maps=0, states=2 * self.subject.depth)
@@ -303,7 +307,7 @@ class Ablation:
 
     def _counts_like_us(self, text: AblatedText) -> bool:
         """True if our position ids give the same outputs as the model's own."""
-        whole = _whole(text)
+        whole = text.input(np.ones(len(text.row), dtype=bool), False)
         return whole.places is None or _is_close(self._outputs([whole]), self._outputs([whole], numbered=False))
 
     def _leaves_out_exactly(self, text: AblatedText) -> bool:
@@ -358,10 +362,6 @@ class _Job:
             outputs = outputs[: self.size]
         numbers: Tensor = self.text.numbers(outputs, self.results.whole).cpu()
         return numbers
-
-
-def _whole(text: AblatedText) -> Input:
-    return text.input(np.ones(len(text.row), dtype=bool), False)
 
 
 def _is_close(first: Tensor, second: Tensor) -> bool:

@@ -44,7 +44,7 @@ class Input:
         """How many leading tokens are those of the whole text, and need not be read again."""
         size = min(self.last, whole.last)
         differs = (self.ids[:size] != whole.ids[:size]) | ((self.mask[:size] & whole.mask[:size]) == 0)
-        if self.places is not None and whole.places is not None:
+        if self.places is not None and whole.places is not None:  # a repeated token may stand in another's place
             differs |= self.places[:size] != whole.places[:size]
         return int(differs.argmax()) if differs.any() else size
 

@@ -74,3 +74,15 @@ def test_a_server_reads_the_prompt_without_what_is_hidden():
     assert values[:, 0].tolist() == [-float(len(prompt)) for prompt in prompts]
     experiment.with_units(reading.units("sentence")[:2]).numbers([[True, True]])
     assert len(asked) == 2, "the whole prompt was asked about before"
+
+
+def test_another_way_to_hide_is_another_experiment(small):
+    (row,) = small.encode(["A warm and funny film."])
+    shared = Ablation(small)
+
+    def without(ablation, way):
+        return Experiment(ablation, DecisionText(small, row, way=way), [[place] for place in row.content]).without([1])
+
+    for way in ("remove", "mask", "pad", 7):
+        assert torch.equal(without(shared, way), without(Ablation(small), way))
+    assert shared.forwards == 4

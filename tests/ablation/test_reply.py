@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+import nbsal
 from nbsal.ablation import reuse
 from nbsal.ablation.known import known_of
+from nbsal.model.subject import Subject
 from nbsal.model.target import number_of
 from nbsal.support.errors import ModelError
 from tests import axioms
@@ -57,9 +59,9 @@ def test_no_subset_is_run_twice_and_a_batch_equals_its_singles():
 def test_a_prompt_is_read_once_up_to_the_first_change(monkeypatch, name, way):
     monkeypatch.setattr(reuse, "LEAST_SAVED", 0)
     subject = writers.load(name)
-    reading = reading_of(subject, f"{PROMPT} {PROMPT}")
+    reading = reading_of(subject, f"{PROMPT} joy joy joy joy {PROMPT}")
     units = reading.units("word")
-    table, results, computed = ~np.eye(len(units), dtype=bool), [], []
+    table, results, computed = np.vstack([~np.eye(len(units), dtype=bool), np.ones(len(units), dtype=bool)]), [], []
 
     def count(module, args, kwargs):
         hidden = args[0] if args else kwargs["hidden_states"]
@@ -95,3 +97,21 @@ def test_numbers():
     for number, expected in {"logit": 2.0, "logprob": np.log(p), "logit-prob": np.log(p / (1 - p))}.items():
         values = number_of(logits, torch.tensor([1, 1]), number)
         assert float(values[0]) == pytest.approx(expected, rel=1e-5) and torch.isfinite(values).all()
+
+
+def test_the_whole_text_is_read_once_and_then_forgotten(monkeypatch):
+    """By the statistics of the reply, its method and its check, once the model is known to allow it."""
+    monkeypatch.setattr(reuse, "LEAST_SAVED", 0)
+    subject, whole, logits = writers.load(), [], Subject.logits
+    documents = [f"The film number {number} is a joy. " * 3 for number in range(6)]
+
+    def answer():
+        return nbsal.answer(subject, "Why?", " Ann wrote it.", documents=documents, method="occlusion", progress=False)
+
+    size = len(answer().reading.row)
+    monkeypatch.setattr(
+        Subject, "logits", lambda self, inputs: whole.append(inputs["input_ids"].shape[1]) or logits(self, inputs)
+    )
+    result = answer()
+    assert whole.count(size) == 1
+    assert not result.running.experiment.ablation._texts, "its keys and values take memory"

@@ -15,7 +15,7 @@ from tests import axioms, zoo
 from tests.ablation.runs import logits_of
 
 WAYS = ("remove", "pad")
-TEXT = " ".join(zoo.CORPUS)[:120]
+TEXT = f"{' '.join(zoo.CORPUS)[:110]} joy joy joy"
 DECODERS = ["gpt2", "llama", "qwen3", "gpt-neo", "gpt-neox", "opt", "gemma3", "phi3", "mixtral", "gpt-oss"]
 SETTINGS = {"gemma3": {"sliding_window": 5}, "gpt-oss": {"sliding_window": 5}}
 OTHERS = [
@@ -45,9 +45,9 @@ def load_decoder(load, name, head, dtype="float64"):
 
 
 def each_hidden(row):
-    """Coalitions that leave out one token each."""
-    table = np.ones((len(row.content), len(row)), dtype=bool)
-    table[range(len(table)), list(row.content)] = False
+    """The whole text after subsets that leave out one token each."""
+    table = np.ones((len(row.content) + 1, len(row)), dtype=bool)
+    table[range(len(row.content)), list(row.content)] = False
     return table
 
 
