@@ -19,7 +19,9 @@ def test_files_of_earlier_versions_load(folder, reviews):
     saliency, layers = nbsal.Saliency.load(folder / "saliency.json"), nbsal.LayerSaliency.load(folder / "layers.json")
     assert np.allclose(saliency.scores, explain(TEXT).scores, rtol=1e-3, atol=1e-6) and saliency.text == TEXT
     assert np.allclose(layers.scores, explain.every_layer(TEXT).scores, rtol=1e-3, atol=1e-6)
+    assert "label" not in saliency.provenance and "Decoded Grad-CAM" in saliency.notes()[0]
     answer = nbsal.Answer.load(folder / "answer.json")
+    assert "Occlusion, " in answer.notes()[1]
     asked = [{"role": "user", "content": "Where does Mara live?"}]
     documents = ["Mara lives in Oslo now.", "Boris lives in Rouen."]
     options = {"documents": documents, "unit": "document", "method": "occlusion", "progress": False}

@@ -6,15 +6,6 @@ from collections.abc import Iterator
 from nbsal.render import html
 from nbsal.support.errors import UnknownName
 
-# The methods to try first, and what for.
-START = {
-    "attn-lrp": "why a transformer decided or replied so: signed, about two passes",
-    "integrated": "the same where an operation has no relevance rule: gradients are enough",
-    "occlusion": "models that only answer, such as functions and services: hides word after word",
-    "decoded-gradcam": "which words a hidden layer holds (the view Layers shows all layers)",
-    "gae": "why a model replied so, by attention and its gradient",
-    "ifr": "the same without a target: what attention carries to each token of a reply",
-}
 REFERENCE = "reference variants, as their authors' programs run"
 GUIDE = 'Which of them works is measured: read "Which method, and does it work?" in the documentation.'
 MORE = "`nbsal methods NAME` says all of one method, `nbsal methods --full` of every one."
@@ -48,14 +39,17 @@ def _brief() -> Iterator[str]:
 
     lists = {"decisions": FOR_DECISIONS, "replies": FOR_REPLIES, "documents": FOR_DOCUMENTS, "a layer": FOR_LAYERS}
     yield "start here"
-    for name, purpose in START.items():
+    methods = catalogue.every_method()
+    start = [method for method in methods.values() if method.facts.start]
+    for method in sorted(start, key=lambda method: method.facts.recommended or len(methods)):
+        name, purpose = method.name, method.facts.start
         uses = " and ".join(use for use, names in lists.items() if names[0] == name)
         yield f"  {name:34} {purpose}{f' (default for {uses})' if uses else ''}"
     families: dict[str, list[str]] = {}
-    for name, method in catalogue.every_method().items():
+    for name, method in methods.items():
         family = REFERENCE if "@" in name else method.family
         package = f" (from {origin})" if (origin := plugins.origin(name)) else ""
-        families.setdefault(family, []).append(f"  {name:34} {labels.describe(method).summary}{package}")
+        families.setdefault(family, []).append(f"  {name:34} {labels.summary(method)}{package}")
     for family in sorted(families, key=lambda family: family == REFERENCE):
         yield from ("", family, *families[family])
     yield from ("", GUIDE, MORE)
@@ -71,7 +65,7 @@ def _full(name: str | None) -> Iterator[str]:
     rows = catalogue.table()
     for each, row in (rows if name is None else rows.loc[[name]]).iterrows():
         yield f"{each:34} {row['family']:13} {row['paper']}"
-        yield f"    {labels.describe(methods[str(each)]).summary}"
+        yield f"    {labels.summary(methods[str(each)])}"
         yield f"    cost: {row['cost']}"
         yield f"    scores: {row['promise']}"
         yield f"    reads: {row['needs'] or 'output'}; settings: {row['settings']}"

@@ -10,11 +10,11 @@ import numpy as np
 
 from nbsal.evaluation.curve import Curve, join_runs
 from nbsal.evaluation.permutation import holm
+from nbsal.methods.labels import look
 from nbsal.model.loading.plain_values import from_plain
 from nbsal.model.loading.result_file import load_result, save_result
 from nbsal.model.loading.saved_files import check_format, parse_json, read_npz
 from nbsal.render import html
-from nbsal.render.looks import look
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import UnknownName
 from nbsal.support.intervals import Bounds

@@ -27,7 +27,7 @@ from nbsal.explain.sentences.phrases import PhraseMatrix
 from nbsal.explain.sentences.reply_facts import PartFacts, ReplyFacts
 from nbsal.explain.sentences.reply_sentences import statement
 from nbsal.explain.sentences.statement import Statement
-from nbsal.methods import labels
+from nbsal.methods.facts import label_of
 from nbsal.model.target import Target
 from nbsal.render.exports import Exportable
 from nbsal.render.headline import percent
@@ -246,7 +246,7 @@ class Answer(Exportable):
     def facts(self) -> ReplyFacts:
         """The facts of which every sentence of the answer is made."""
         route = None if self.followed is None else partial(find_route, self.reading, self.scores, self.followed)
-        label, level = labels.label_of(self.method), self.evidence_level
+        label, level = label_of(self.method, self.provenance), self.evidence_level
         return ReplyFacts(self.reading, self.followed_matrix, self.evidence, label, route, level)
 
     @property
@@ -296,7 +296,8 @@ class Answer(Exportable):
         place = f", layer {layer}" if isinstance(layer, int) else ""
         written = "reply written by the model" if self.provenance.get("reply") == "generated" else "given reply"
         model = str(self.provenance.get("model", ""))
-        lines = [*filter(None, [model]), f"{labels.label_of(self.method)}{place}, {self.number}", written]
+        label = label_of(self.method, self.provenance)
+        lines = [*filter(None, [model]), f"{label}{place}, {self.number}", written]
         if changes := self.provenance.get("change"):
             gaps, sizes = np.abs(self.provenance["gap"]).sum(), np.abs(changes).sum()
             share = gaps / sizes if sizes else 0.0

@@ -287,13 +287,16 @@ class Explainer:
         provenance = {
             "model": self.subject.name,
             "method": self.method.name,
+            # A file says label and promise where nobody has the method.
+            "label": self.method.facts.label or self.method.name,
+            "promise": sorted(self.method.promise),
             "parameters": self.method.parameters(),
             "dtype": str(method_subject.dtype).removeprefix("torch."),
             "long": self.long,
             "versions": versions(),
         } | method_subject.notes
         if package := plugins.origin(self.method.name):
-            provenance |= {"package": package, "promise": sorted(self.method.promise)}
+            provenance["package"] = package
         if isinstance(self.method, Decoded):
             provenance["lm"] = self.subject.lm_head.source
         return provenance

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nbsal.explain.sentences.decision_facts import Check
 from nbsal.methods import labels
+from nbsal.methods.facts import label_of
 from nbsal.model.loading.plain_values import from_plain, numbers
 from nbsal.model.loading.result_file import load_result, save_result
 from nbsal.model.loading.saved_files import check_format, read_json
@@ -153,11 +154,11 @@ class Explanation(Exportable):
 
     @property
     def _promise(self) -> Collection[str]:
-        """What is known of the method's scores: of nbsal's own by name, of others by provenance or method."""
-        if (own := labels.own_promise(self.method)) is not None:
-            return own
+        """What is known of the method's scores: by provenance, or, of earlier files, by the method's name."""
         if isinstance(promise := self.provenance.get("promise"), list):
             return promise
+        if (own := labels.own_promise(self.method)) is not None:
+            return own
         try:
             from nbsal.methods import catalogue
 
@@ -170,7 +171,8 @@ class Explanation(Exportable):
         """What a reader must know to judge the scores: model, method, truncation, windows, completeness gap."""
         layer = self.provenance.get("parameters", {}).get("layer")
         place = (f", layer {layer}" if layer else ", embeddings") if isinstance(layer, int) else ""
-        lines = [f"{self.provenance.get('model', '')} · {labels.label_of(self.method)}{place}".removeprefix(" · ")]
+        label = label_of(self.method, self.provenance)
+        lines = [f"{self.provenance.get('model', '')} · {label}{place}".removeprefix(" · ")]
         if self.row.dropped:
             dropped = plural(self.row.dropped, "token")
             lines.append(f"The text is longer than the model reads: the last {dropped} were not read.")

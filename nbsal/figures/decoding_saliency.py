@@ -19,10 +19,10 @@ from nbsal.evaluation.results import Results
 from nbsal.explain.saliency import Saliency
 from nbsal.figures import style
 from nbsal.figures.tables import score_table, style_frame
+from nbsal.methods.labels import look
 from nbsal.model.subject import Subject
 from nbsal.passes import trace
 from nbsal.render import colours, html, text_lines
-from nbsal.render.looks import look
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Styler

@@ -19,9 +19,9 @@ from nbsal.explain.saliency import Saliency
 from nbsal.figures import style
 from nbsal.figures.tables import score_table
 from nbsal.heads.counts import HeadStudy
+from nbsal.methods.labels import look
 from nbsal.model.head_mask import HeadMask
 from nbsal.render import html, text_lines
-from nbsal.render.looks import look
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Styler
 from nbsal.support.validation import checked

@@ -16,9 +16,10 @@ from matplotlib.style import context
 from numpy.typing import NDArray
 
 from nbsal.evaluation.results import Results
+from nbsal.methods.labels import look
 from nbsal.model.head_mask import HeadMask
 from nbsal.render import html
-from nbsal.render.looks import HUES, look
+from nbsal.render.looks import HUES
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.validation import checked
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from nbsal.methods.attention import deciding_positions, normalise_rows
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
+from nbsal.methods.facts import Facts
 from nbsal.model.limits import check_plain_weights
 from nbsal.model.running import architecture
 from nbsal.model.running.double import block_by_block
@@ -94,6 +95,8 @@ class BlockMethod(Method):
 @dataclass(frozen=True)
 class ALTI(BlockMethod):
     """Contributions of positions to positions, rolled out; `second_norm` includes the second norm of each block."""
+
+    facts = Facts("ALTI", look=15, explains_replies=False)
 
     second_norm: bool = False
 

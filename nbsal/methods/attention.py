@@ -16,6 +16,7 @@ from torch import Tensor
 
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
+from nbsal.methods.facts import Facts
 from nbsal.model import sides
 from nbsal.model.pooling import position_weights
 from nbsal.model.text.tokens import Row
@@ -140,6 +141,8 @@ class AttentionGradientMethod(Method):
 class RawAttention(AttentionMethod):
     """Attention of the deciding position in the last block, averaged over heads."""
 
+    facts = Facts("Attention of the last block", look=13)
+
     def scores(self, trace: Trace) -> Tensor:
         rows = deciding_rows(last_block(trace, "mean_attention")["mean_attention"], trace)
         return rows / 2 if has_two_sides(trace) else rows
@@ -149,6 +152,8 @@ class RawAttention(AttentionMethod):
 @dataclass(frozen=True)
 class Rollout(AttentionMethod):
     """Attention multiplied through all blocks; the residual connection counts for half of each block."""
+
+    facts = Facts("Attention rollout", look=14)
 
     def scores(self, trace: Trace) -> Tensor:
         rows = deciding_positions(trace).sum(1, keepdim=True)
@@ -165,6 +170,8 @@ class Rollout(AttentionMethod):
 class AttentionCAM(AttentionGradientMethod):
     """Gradient of the target at the last block's attention, averaged over heads and queries; negatives are dropped."""
 
+    facts = Facts("Attention CAM", look=19)
+
     def scores(self, trace: Trace) -> Tensor:
         gradient = last_block(trace, "mean_gradient")["mean_gradient"]
         return (gradient * _query_weights(trace)).sum(1).relu()
@@ -174,6 +181,8 @@ class AttentionCAM(AttentionGradientMethod):
 @dataclass(frozen=True)
 class AttentionGradCAM(AttentionGradientMethod):
     """The last block's attention, each head weighted by its mean gradient; scaled to the range from 0 to 1."""
+
+    facts = Facts("Attention Grad-CAM", look=20)
 
     def maps(self, trace: Trace) -> Tensor:
         """The weighted map, [batch, query, key]; evidence against the target is dropped."""
@@ -206,6 +215,8 @@ class AttentionGradCAM(AttentionGradientMethod):
 class AttCAT(Method):
     """Gradient times activation at each block's input, weighted by the attention that the position receives there."""
 
+    facts = Facts("AttCAT", look=16)
+
     by_block = True
     shares_pass = True
 
@@ -226,6 +237,14 @@ class AttCAT(Method):
 @dataclass(frozen=True)
 class GAE(AttentionGradientMethod):
     """Attention with a positive gradient, accumulated through the blocks."""
+
+    facts = Facts(
+        "GAE",
+        look=9,
+        start="why a model replied so, by attention and its gradient",
+        default_for={"replies": 2},
+        replies=3,
+    )
 
     shares_pass = True
 

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from nbsal.methods.cost import Cost
+from nbsal.methods.facts import Facts, label_of
+from nbsal.model.served.served_model import Served
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes.trace import Trace
@@ -82,6 +84,8 @@ class Method(ABC):
     paper: ClassVar[str]
     cost: ClassVar[Cost]
     promise: ClassVar[frozenset[str]]  # names in PROPERTIES
+    facts: ClassVar[Facts] = Facts()  # of its own: a class that is registered under another name inherits none
+    hides: ClassVar[bool] = False  # whether it only hides parts of the text, so that a server's model can be explained
     per_end: ClassVar[bool] = False  # whether the two ends of a span are explained separately and the scores added
     shares_pass: ClassVar[bool] = False  # whether later positions of a causal model change nothing (see `reply_trace`)
     linear: ClassVar[bool] = False  # whether the scores of a sum of targets are the sum of their scores
@@ -240,6 +244,10 @@ def register(
         for argument, value in arguments.items():
             if value is not None:
                 setattr(method, argument, frozenset(value) if argument in ("needs", "promise") else value)
+        facts = vars(method).get("facts", Facts())
+        method.facts = facts if facts.label else replace(facts, label=label_of(name))
+        if method.hides and name not in Served.methods:
+            Served.methods.append(name)
         method.__init__ = checked(method.__init__)  # type: ignore[method-assign]
         REGISTER[name] = method
         return method

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from nbsal.methods.base import REGISTER, LayerMethod, Method, one_of, setting
 from nbsal.methods.cost import Cost
+from nbsal.methods.facts import Facts
 from nbsal.methods.gradient import GradCAM
 from nbsal.model.lm_head import LMHead
 from nbsal.model.subject import Subject
@@ -70,6 +71,11 @@ class Decoded(Method):
     @property
     def cost(self) -> Cost:  # type: ignore[override]
         return replace(self.method.cost, lm_head=True)
+
+    @property
+    def facts(self) -> Facts:  # type: ignore[override]
+        decoded: Facts = vars(type(self.method)).get("decoded", Facts(self.name))
+        return decoded
 
     @property
     def promise(self) -> frozenset[str]:  # type: ignore[override]

@@ -16,6 +16,7 @@ from torch.nn import functional
 from nbsal.methods.alti import PARTS, BlockMethod
 from nbsal.methods.base import register
 from nbsal.methods.cost import Cost
+from nbsal.methods.facts import Facts
 from nbsal.model.loading.composite import Composite
 from nbsal.model.running import architecture
 from nbsal.model.running.double import block_by_block
@@ -64,6 +65,8 @@ class DecompX(BlockMethod):
     Attention weights count as given, so a token that only directs attention gets nothing for it. Each pair of positions
     has a vector: n tokens take about the time of n forward passes, and 512 tokens of a base model 2.4 GB.
     """
+
+    facts = Facts("DecompX", look=32)
 
     linear = True
     by_block = False  # a vector for each pair of positions goes through all blocks, from the first on

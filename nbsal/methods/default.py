@@ -6,19 +6,29 @@ from weakref import WeakKeyDictionary
 from torch import nn
 
 from nbsal.methods import catalogue, crossing
+from nbsal.methods.facts import stated
 from nbsal.methods.propagation import InputXGradient
 from nbsal.model import limits, sides
 from nbsal.model.subject import Subject
 from nbsal.model.targets import is_regression
 from nbsal.support.errors import ModelError
 
+
+def _by_place(use: str) -> tuple[str, ...]:
+    """The methods whose classes say that they are a default of that use, the first choice first."""
+    places = {name: facts.default_for[use] for name, facts in stated().items() if use in facts.default_for}
+    return tuple(sorted(places, key=lambda name: places[name]))
+
+
 # In order of preference; the last of each but FOR_LAYERS runs on every model. `python -m tests.bench defaults` compares
 # the first ones on models whose reasons are planted.
-FOR_DECISIONS = ("attn-lrp", "integrated", "occlusion")
-FOR_VALUES = ("occlusion",)  # of regression: biases make much of a value, and AttnLRP gives what they make to no word
-FOR_LAYERS = ("decoded-gradcam", "gradcam")
-FOR_REPLIES = ("attn-lrp", "gae", "occlusion")
-FOR_DOCUMENTS = ("occlusion",)  # what a reply's sentence is made of: a few forward passes, whatever its length
+FOR_DECISIONS = _by_place("decisions")
+# Of regression: biases make much of a value, and AttnLRP gives what they make to no word.
+FOR_VALUES = _by_place("values")
+FOR_LAYERS = _by_place("layers")
+FOR_REPLIES = _by_place("replies")
+FOR_DOCUMENTS = _by_place("documents")  # what a reply's sentence is made of: a few forward passes, whatever its length
+FOR_LIVE_PAGES = _by_place("live pages")  # instead of a method that such a page cannot run
 
 _FOLLOWED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()  # whether rules of relevance follow a model
 

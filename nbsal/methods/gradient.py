@@ -8,6 +8,7 @@ from torch import Tensor
 from nbsal.methods.attention import normalise_rows
 from nbsal.methods.base import LayerMethod, one_of, register, setting
 from nbsal.methods.cost import Cost
+from nbsal.methods.facts import Facts
 from nbsal.passes.trace import Trace
 
 
@@ -35,6 +36,24 @@ class GradCAM(GradientMethod):
     True
     """
 
+    facts = Facts(
+        "Grad-CAM",
+        "Evidence for the target in each position of one hidden layer. Positive scores only.",
+        look=2,
+        recommended=6,
+        default_for={"layers": 2},
+        live=True,
+    )
+    decoded = Facts(
+        "Decoded Grad-CAM",
+        "Reads one hidden layer: which words it holds, and how much they count.",
+        look=0,
+        recommended=4,
+        start="which words a hidden layer holds (the view Layers shows all layers)",
+        default_for={"layers": 1, "live pages": 1},
+        live=True,
+    )
+
     layer: int | None = None
 
     def aggregate(self, features: Tensor) -> Tensor:
@@ -51,6 +70,23 @@ class GradientXActivation(GradientMethod):
     >>> explain("Not funny.", "positive").by_word()["score"].gt(0).tolist()
     [False, True, False]
     """
+
+    facts = Facts(
+        "Gradient × input",
+        "Effect of each word on the target, to first order. Fastest; noisy.",
+        look=23,
+        recommended=11,
+        default_for={"live pages": 2},
+        replies=8,
+        live=True,
+    )
+    decoded = Facts(
+        "Decoded gradient × activation",
+        "Like decoded Grad-CAM, also with words against.",
+        look=22,
+        recommended=5,
+        live=True,
+    )
 
     linear = True
 
@@ -70,6 +106,9 @@ class Simple(GradientMethod):
     >>> round(float(explain("A warm and funny film.").scores.sum()), 4)
     1.0
     """
+
+    facts = Facts("Gradient", look=27)
+    decoded = Facts("Decoded gradient", look=7)
 
     norm: int = setting(1, one_of(1, 2))  # 1 as in Hou and Castanon; 2 gives more weight to large features
 

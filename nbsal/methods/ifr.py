@@ -20,6 +20,7 @@ from nbsal.methods import alti
 from nbsal.methods.attention import deciding_positions, normalise_rows
 from nbsal.methods.base import register
 from nbsal.methods.cost import Cost
+from nbsal.methods.facts import Facts
 from nbsal.model.subject import Subject
 from nbsal.passes.trace import Trace
 from nbsal.support.errors import ModelError
@@ -78,6 +79,13 @@ class IFR(alti.BlockMethod):
     It shows where the model reads, whatever it then writes: not what speaks for the target or against it, nor what the
     feed-forward layers make of it. A target at several positions is read as a span, by the size of its coefficients.
     """
+
+    facts = Facts(
+        "Information flow routes",
+        look=29,
+        start="the same without a target: what attention carries to each token of a reply",
+        replies=4,
+    )
 
     shares_pass = True
     averages_span = True

@@ -1,115 +1,29 @@
-"""How methods are named and described on screen: a label, a sentence, the cost in words, and which to try first."""
+"""How methods are named, described and drawn, by the facts that their classes state."""
 
 import inspect
-from dataclasses import dataclass
+import re
 from typing import TYPE_CHECKING
 
 from nbsal.methods.cost import evaluate
+from nbsal.methods.facts import Facts, stated, stated_promise
+from nbsal.render.looks import RANDOM, Look, look_at
 
 if TYPE_CHECKING:
     from nbsal.methods.base import Method
 
-# The methods to try first, in this order: label, what it shows.
-RECOMMENDED = {
-    "attn-lrp": (
-        "AttnLRP",
-        "Carries the output back through the whole model: what each word adds or takes, in two passes. A good start.",
-    ),
-    "integrated": (
-        "Integrated gradients",
-        "Gradients averaged from a baseline to your text; the scores sum to the change of the output.",
-    ),
-    "occlusion": ("Occlusion", "Takes each word away and measures what changes."),
-    "decoded-gradcam": (
-        "Decoded Grad-CAM",
-        "Reads one hidden layer: which words it holds, and how much they count.",
-    ),
-    "decoded-gradxact": (
-        "Decoded gradient × activation",
-        "Like decoded Grad-CAM, also with words against.",
-    ),
-    "gradcam": ("Grad-CAM", "Evidence for the target in each position of one hidden layer. Positive scores only."),
-    "transformer-attribution": (
-        "Attention relevance",
-        "Follows relevance and attention through all blocks to the words. Positive scores only.",
-    ),
-    "mask-lrp": (
-        "Mask-LRP",
-        "Passes relevance through the attention heads you choose; use it with the heads view.",
-    ),
-    "shapley": ("Shapley values", "Shares the change fairly among the words, over random orders. Thorough and slow."),
-    "lime": ("LIME", "Fits a linear model to 100 versions of the text with words missing."),
-    "gradxact": (
-        "Gradient × input",
-        "Effect of each word on the target, to first order. Fastest; noisy.",
-    ),
-}
-LABELS = {
-    "raw-attention": "Attention of the last block",
-    "rollout": "Attention rollout",
-    "attention-cam": "Attention CAM",
-    "attention-gradcam": "Attention Grad-CAM",
-    "attcat": "AttCAT",
-    "gae": "GAE",
-    "alti": "ALTI",
-    "ifr": "Information flow routes",
-    "decompx": "DecompX",
-    "simple": "Gradient",
-    "decoded-simple": "Decoded gradient",
-    "smooth": "SmoothGrad",
-    "gradient-shap": "GradientShap",
-    "deeplift-shap": "DeepLiftShap",
-    "kernel-shap": "Kernel SHAP",
-    "contextcite": "ContextCite (lasso)",
-    "ridge": "Ridge regression",
-    "random": "Random (to compare with)",
-    "lrp": "LRP",
-    "pa-lrp": "PA-LRP (tokens and positions)",
-    "gim": "GIM",
-    "partial-lrp": "Partial LRP",
-}
-SUFFIXES = {
-    "published": "Song et al. 2024",
-    "equations": "by the equations",
-    "chefer": "Chefer et al. 2021",
-    "allennlp": "AllenNLP",
-    "thermostat": "ThermoStat",
-    "flashtrace": "FlashTrace",
-}
-
-# What the first sentence and the legend need of nbsal's own methods, without importing them; tests compare it with the
-# catalogue. A name without its suffix stands for the variants too.
-NONNEGATIVE = frozenset({
-    "gradcam", "simple", "smooth", "decoded-gradcam", "decoded-simple", "raw-attention", "rollout", "attention-cam",
-    "attention-gradcam", "gae", "alti", "partial-lrp", "transformer-attribution", "mask-lrp", "random",
-    "integrated@allennlp", "ifr",
-})  # fmt: skip
-NOT_ABOUT_TARGET = frozenset({"raw-attention", "rollout", "alti", "ifr", "random"})
+RANDOM_MASK = ("random mask", 6)  # a curve of figures that no method draws, and its place
+ABOUT = frozenset({"nonnegative", "not_about_target"})  # what sentences and the legend need of a method's promise
 
 
-@dataclass(frozen=True)
-class Label:
-    """How one method appears in a list of methods; `group` is recommended, more or published."""
-
-    label: str
-    summary: str
-    group: str
+def summary(method: "Method") -> str:
+    """What a method shows, in a sentence."""
+    first = (inspect.getdoc(type(method)) or "").split("\n\n")[0]
+    return method.facts.sentence or first.replace("\n", " ")
 
 
-def describe(method: "Method") -> Label:
-    """How a method appears on screen."""
-    if method.name in RECOMMENDED:
-        return Label(*RECOMMENDED[method.name], "recommended")
-    summary = (inspect.getdoc(type(method)) or "").split("\n\n")[0].replace("\n", " ")
-    return Label(label_of(method.name), summary, "published" if "@" in method.name else "more")
-
-
-def label_of(name: str) -> str:
-    """The name of a method on screen; a name that is not in the catalogue stays as it is."""
-    base, _, variant = name.partition("@")
-    label_by_name = {key: label for key, (label, _) in RECOMMENDED.items()} | LABELS
-    label = label_by_name.get(base, base)
-    return f"{label} · {SUFFIXES.get(variant, variant)}" if variant else label
+def group(method: "Method") -> str:
+    """Where a list has a method: recommended, more or published."""
+    return "recommended" if method.facts.recommended else "published" if "@" in method.name else "more"
 
 
 def cost_words(method: "Method") -> str:
@@ -135,8 +49,28 @@ def is_signed(method: "Method | None") -> bool:
 
 def own_promise(name: str) -> frozenset[str] | None:
     """Whether scores of nbsal's own method are 0 or more, and whether they depend on the target; None for others."""
-    base, _, variant = name.partition("@")
-    if base not in RECOMMENDED | LABELS or variant not in {"", *SUFFIXES}:
-        return None
-    parts = (("nonnegative", NONNEGATIVE), ("not_about_target", NOT_ABOUT_TARGET))
-    return frozenset(promise for promise, names in parts if {base, name} & names)
+    promise = stated_promise(name)
+    return None if promise is None else promise & ABOUT
+
+
+def look(name: str, number: int = 0) -> Look:
+    """The look of an explainer by its name; one that is named after no method has that of its number in the figure.
+
+    Variants and layers have the colour of their method; layers differ in dash and marker.
+
+    >>> look("gradcam") == look("Grad-CAM"), look("gradcam").line == look("Grad-CAM l3").line
+    (True, False)
+    """
+    method, layer = _parts(name)
+    if method == "random":
+        return Look(RANDOM, ":", "")
+    place = dict([RANDOM_MASK]).get(method, stated().get(method, Facts()).look)
+    return look_at(number if place is None else place, layer)
+
+
+def _parts(name: str) -> tuple[str, int | None]:
+    """The method of an explainer's name, and its layer if it is named."""
+    base = name.lower().split("@")[0].strip()
+    match = re.fullmatch(r"(.*?)[ -]l?(\d+)", base)
+    method, layer = (match[1], int(match[2])) if match else (base, None)
+    return re.sub("^decoded ", "decoded-", method).replace("grad-cam", "gradcam"), layer

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from nbsal.methods.base import LayerMethod, register, satisfies, setting
 from nbsal.methods.cost import BASELINES, SAMPLES, STEPS, TOKEN_BASELINES, Cost
+from nbsal.methods.facts import Facts
 from nbsal.methods.gradient import Simple
 from nbsal.methods.rng import fixed_part, text_rng
 from nbsal.methods.upper_layers import (
@@ -105,6 +106,7 @@ class Smooth(Simple, AlongPaths):
     1.0
     """
 
+    facts = Facts("SmoothGrad", look=10)
     samples: int = setting(10, positive_number)
     noise: float = setting(0.01, satisfies("a share of the range of the features, of at least 0", lambda x: x >= 0))
     seed: int = 0
@@ -198,6 +200,16 @@ class Integrated(PathMethod, AlongPaths):
     True
     """
 
+    facts = Facts(
+        "Integrated gradients",
+        "Gradients averaged from a baseline to your text; the scores sum to the change of the output.",
+        look=3,
+        recommended=2,
+        start="the same where an operation has no relevance rule: gradients are enough",
+        default_for={"decisions": 2},
+        replies=5,
+    )
+
     steps: int = setting(25, positive_number)
     baseline: str | None = None
     tolerance: float | None = setting(
@@ -270,6 +282,7 @@ class GradientShap(PathMethod, AlongPaths):
     ['change', 'gap']
     """
 
+    facts = Facts("GradientShap", look=11)
     samples: int = setting(25, positive_number)
     baselines: tuple[str, ...] | None = None
     seed: int = 0
@@ -319,6 +332,7 @@ class DeepLiftShap(PathMethod):
     (5,)
     """
 
+    facts = Facts("DeepLiftShap", look=24)
     baselines: tuple[str, ...] | None = None
 
     def resolve(self, subject: Subject) -> Self:

@@ -22,6 +22,7 @@ from nbsal.ablation.experiment import Experiment
 from nbsal.ablation.texts import REMOVE, TEXT
 from nbsal.methods.base import Method, one_of, register, satisfies, setting
 from nbsal.methods.cost import SAMPLES, UNITS, Cost
+from nbsal.methods.facts import Facts
 from nbsal.methods.rng import text_rng
 from nbsal.model.served.served_model import Served
 from nbsal.model.subject import Subject
@@ -58,6 +59,7 @@ class Perturbation(Method):
     family = "perturbation"
     needs = frozenset({"forward"})
     linear = True
+    hides = True
     complete: ClassVar[bool] = False  # whether the scores sum to the change from the fully masked text
     number: ClassVar[str] = "logprob"  # what is explained of a reply's token (see `Target`)
     fewest_units: ClassVar[int] = 1  # of a reply's sources
@@ -170,6 +172,16 @@ class Occlusion(Perturbation):
     'funny'
     """
 
+    facts = Facts(
+        "Occlusion",
+        "Takes each word away and measures what changes.",
+        look=5,
+        recommended=3,
+        start="models that only answer, such as functions and services: hides word after word",
+        default_for={"decisions": 3, "values": 1, "replies": 3, "documents": 1},
+        replies=1,
+    )
+
     window: int = setting(1, positive_number)
 
     def count(self, size: int) -> int:
@@ -211,6 +223,14 @@ class LIME(Perturbation):
     >>> explain("A warm and funny film.").top(1)["token"].item()
     'funny'
     """
+
+    facts = Facts(
+        "LIME",
+        "Fits a linear model to 100 versions of the text with words missing.",
+        look=12,
+        recommended=10,
+        replies=7,
+    )
 
     samples: int = setting(100, positive_number)
     ridge: float = setting(1.0, PENALTY)
@@ -259,6 +279,8 @@ class Random(Method):
     >>> bool((explain("A joy.").scores == explain("A joy.").scores).all())
     True
     """
+
+    facts = Facts("Random (to compare with)")
 
     seed: int = 0
     level: str = setting("token", one_of(*LEVELS))

@@ -12,6 +12,7 @@ from torch import Tensor
 from nbsal.methods.attention import beside, deciding_positions, deciding_rows, has_two_sides, identity
 from nbsal.methods.base import Method, one_of, register, satisfies, setting
 from nbsal.methods.cost import Cost
+from nbsal.methods.facts import Facts
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
 from nbsal.passes.changed_gradients import ATTN_LRP, Gradients
@@ -83,6 +84,8 @@ class RelevanceMethod(Method):
 class LRP(RelevanceMethod):
     """Relevance of the embedding at each position."""
 
+    facts = Facts("LRP", look=17)
+
     contrasts = False
 
     def scores(self, trace: Trace) -> Tensor:
@@ -139,6 +142,16 @@ class AttnLRP(InputXGradient):
     3.2
     """
 
+    facts = Facts(
+        "AttnLRP",
+        "Carries the output back through the whole model: what each word adds or takes, in two passes. A good start.",
+        look=21,
+        recommended=1,
+        start="why a transformer decided or replied so: signed, about two passes",
+        default_for={"decisions": 1, "replies": 1},
+        replies=2,
+    )
+
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
         absorbed = trace.values - self.total(trace).sum(1)
         pairs = zip(super().notes(trace), absorbed.tolist(), strict=True)
@@ -160,6 +173,8 @@ class PositionAwareLRP(InputXGradient):
     added. Sizes have no sign, so the scores do not sum to the output; the provenance says how much of their sum is that
     of `positions`.
     """
+
+    facts = Facts("PA-LRP (tokens and positions)", look=31)
 
     contrasts = False
     shares_pass = False
@@ -200,6 +215,8 @@ class GIM(InputXGradient):
     scores do not sum to the output, and a position that attention ignores altogether may have a score.
     """
 
+    facts = Facts("GIM", look=30)
+
     temperature: float = setting(2.0, satisfies("more than 0", lambda x: x > 0))
 
     @property
@@ -217,6 +234,8 @@ class GIM(InputXGradient):
 @dataclass(frozen=True)
 class PartialLRP(RelevanceMethod):
     """Relevance of the last block's attention, propagated no further down."""
+
+    facts = Facts("Partial LRP", look=18)
 
     contrasts = False
 
@@ -238,6 +257,13 @@ class PartialLRP(RelevanceMethod):
 @dataclass(frozen=True)
 class TransformerAttribution(RelevanceMethod):
     """Relevance of attention times its gradient, where positive, rolled out through the blocks."""
+
+    facts = Facts(
+        "Attention relevance",
+        "Follows relevance and attention through all blocks to the words. Positive scores only.",
+        look=8,
+        recommended=7,
+    )
 
     start_layer: int = 0
 
@@ -317,6 +343,14 @@ class MaskLRP(TransformerAttribution):
     sum instead of the sum of absolute values, as in the paper's equation; this does not conserve relevance where the
     two parts have different signs.
     """
+
+    facts = Facts(
+        "Mask-LRP",
+        "Passes relevance through the attention heads you choose; use it with the heads view.",
+        look=1,
+        recommended=8,
+        explains_replies=False,
+    )
 
     mask: Any = None  # a HeadMask, which `resolve` checks; None: the subject's mask
     read: str = setting("before", READ)

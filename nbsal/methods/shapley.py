@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from nbsal.ablation import tables
 from nbsal.methods.base import register, setting
 from nbsal.methods.cost import SAMPLES, UNITS, Cost
+from nbsal.methods.facts import Facts
 from nbsal.methods.perturbation import TRIALS, Coalitions, Perturbation, Unit
 from nbsal.methods.rng import text_rng
 from nbsal.model.text.tokens import Row
@@ -62,6 +63,14 @@ class Shapley(Perturbation):
     True
     """
 
+    facts = Facts(
+        "Shapley values",
+        "Shares the change fairly among the words, over random orders. Thorough and slow.",
+        look=4,
+        recommended=9,
+        replies=6,
+    )
+
     complete = True
 
     samples: int = setting(25, positive_number)
@@ -104,7 +113,7 @@ class ExactShapley(Perturbation):
     """Shapley values from all coalitions, for the few units of a reply: no order is left out."""
 
     complete = True
-    name, paper = Shapley.name, Shapley.paper
+    name, paper, facts = Shapley.name, Shapley.paper, Shapley.facts
     cost, promise = Cost(2**EXACT, at_most=True), Shapley.promise - {"seeded"}
 
     orders: str = "all"
@@ -148,6 +157,8 @@ class KernelShap(Perturbation):
     >>> explain("A warm and funny film.").top(1)["token"].item()
     'funny'
     """
+
+    facts = Facts("Kernel SHAP", look=28)
 
     complete = True
 

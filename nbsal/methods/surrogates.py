@@ -8,6 +8,7 @@ import numpy as np
 from nbsal.ablation import tables
 from nbsal.methods.base import register, satisfies, setting
 from nbsal.methods.cost import SAMPLES, Cost
+from nbsal.methods.facts import Facts
 from nbsal.methods.perturbation import PENALTY, TRIALS, Coalitions, Perturbation, Unit, ridge_slopes
 from nbsal.model.text.tokens import Row
 from nbsal.support.arrays import Floats
@@ -60,6 +61,8 @@ class ContextCite(Surrogate):
     'funny'
     """
 
+    facts = Facts("ContextCite (lasso)", look=25)
+
     linear = False
     number = "logit-prob"
 
@@ -92,6 +95,8 @@ class Ridge(Surrogate):
     >>> explain("A warm and funny film.").top(1)["token"].item()
     'funny'
     """
+
+    facts = Facts("Ridge regression", look=26)
 
     ridge: float = setting(1.0, PENALTY)
 

@@ -11,7 +11,7 @@ from nbsal.model.loading.composite import Composite, transformer_of
 from nbsal.model.loading.copies import can_dequantise, quantization
 from nbsal.model.running import architecture
 from nbsal.model.running.layers import run_model
-from nbsal.model.served.served_model import METHODS, Served
+from nbsal.model.served.served_model import Served
 from nbsal.model.subject import Subject
 from nbsal.support.errors import ModelError
 
@@ -23,7 +23,7 @@ def check_method(subject: Subject, name: str, family: str, needs: Collection[str
     """Refuse a method that cannot follow the model of a subject; `needs` are the parts of a trace that it reads."""
     model = subject.model
     if isinstance(model, Served):
-        if name not in METHODS:
+        if name not in model.methods:
             raise model.refusal(name)
         return
     if isinstance(model, BlackBox):

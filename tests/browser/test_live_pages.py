@@ -13,7 +13,7 @@ from nbsal import live, samples
 from nbsal.live.tokenizer import tokenizer_tables
 from nbsal.support.errors import InputError
 from nbsal.widgets import Compare, Highlight, Layers
-from nbsal.widgets.page.live_page import FOLDER, METHODS
+from nbsal.widgets.page.live_page import FOLDER, runnable
 from nbsal.widgets.page.wire import utf16_positions
 from tests import zoo
 from tests.browser import bench
@@ -116,7 +116,7 @@ def test_every_layer_and_method_is_scored_as_in_python(site, small, subject, tex
     site.show(Layers(nbsal.Explainer(small, "gradcam"), text=TEXT, check=False).wait())
     view = Layers(nbsal.Explainer(subject, "gradcam"), text=TEXT, check=False)
     for text in texts:
-        for method in METHODS:
+        for method in runnable():
             expect_same(site, view, text=text, method=method)
 
 
@@ -164,7 +164,7 @@ def test_other_sizes_a_separate_lm_head_pairs_and_hostile_class_names(site, chec
     tiny = nbsal.load(folder, lm=lm, labels=[bench.HOSTILE[0], bench.HOSTILE[1], bench.HOSTILE[3]])
     site.show(Layers(nbsal.Explainer(tiny, "gradcam"), text="the dog", check=False).wait())
     view = Layers(nbsal.Explainer(live.rounded(tiny), "gradcam"), text="the dog", check=False)
-    for method in METHODS:
+    for method in runnable():
         expect_same(site, view, text="the old dog is not good . <b>", method=method)
     expect_same(site, view, target=bench.HOSTILE[1])
     expect_same(site, view, text=("the dog", "is empty 🎸 [SEP] now ."))

@@ -149,6 +149,17 @@ def test_a_run_only_resumes_with_the_same_source(explain, texts, tmp_path):
         run(explain, texts, tmp_path, resume=False)
 
 
+def test_a_run_resumes_what_was_begun_before_files_said_labels(explain, texts, tmp_path, monkeypatch):
+    early = {name: value for name, value in explain.provenance.items() if name not in ("label", "promise")}
+    with monkeypatch.context() as patch:
+        patch.setattr(type(explain), "provenance", early)
+        cancel_run(explain, texts, tmp_path)
+    run(explain, texts, tmp_path)
+    resumed = corpus.open(tmp_path)
+    assert len(resumed) + resumed.failed == len(texts)
+    assert all("Grad-CAM, layer 2" in saliency.notes()[0] for saliency in resumed)
+
+
 @cases(
     "content, argument",
     [

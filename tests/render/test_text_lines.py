@@ -8,10 +8,11 @@ from matplotlib import image
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from nbsal.methods.labels import look
 from nbsal.render import colours, text_lines
 from nbsal.render.html import ScoredSpan
 from nbsal.render.line_text import LineText
-from nbsal.render.looks import RANDOM, look
+from nbsal.render.looks import RANDOM
 from nbsal.render.text_lines import LINE, MARGIN, ScoredText
 
 SPANS = [

@@ -11,13 +11,15 @@ import pytest
 import nbsal
 from nbsal import cli
 from nbsal.evaluation import audit
-from nbsal.model.served.served_model import METHODS
+from nbsal.methods import catalogue
+from nbsal.model.served.served_model import Served
 from nbsal.support.errors import InputError, LanguageHeadError, ModelError, NbsalError, OverBudget
 from tests.cases import cases
 from tests.raising import refuses, refuses_part
 from tests.served import model_server
 from tests.served.model_server import KEY
 
+HIDING = [name for name, method in catalogue.every_method().items() if method.hides]
 DOCUMENTS = ["Mara lives in Oslo now.", "Boris lives in Rouen.", "The keys to the attic are with Mara."]
 QUESTION = [{"role": "user", "content": "Where does Mara live?"}]
 REPLY = " Mara lives in Oslo."
@@ -52,7 +54,7 @@ def in_text(subject, name, **settings):
 @pytest.mark.parametrize("name", ["vllm", "llama", "tgi"])
 def test_scores_through_a_server_are_those_in_process(address, notes, name):
     subject = served(address, name, tokenizer=notes.tokenizer)
-    for method in METHODS if name == "vllm" else METHODS[:1]:
+    for method in HIDING if name == "vllm" else HIDING[:1]:
         here, there = explain(notes, in_text(notes, method)), explain(subject, method)
         assert there.scores == pytest.approx(here.scores, abs=1e-5) and np.abs(there.scores).max() > 1
         assert there.evidence.without == pytest.approx(explain(subject).evidence.without)
@@ -215,7 +217,7 @@ def test_the_view_strikes_out_and_writes_again_through_the_server(address, notes
     assert KEY not in view.to_html()
 
 
-def test_what_a_server_cannot_do_is_refused_with_what_it_can(address, notes):
+def test_what_a_server_cannot_do_is_refused_with_what_it_can(address, notes, monkeypatch):
     subject = served(address, tokenizer=notes.tokenizer)
     explainer, texts = nbsal.Explainer(subject, "occlusion"), ["A joy.", "A bore."]
     result, widgets = explain(subject, check=False), nbsal.widgets
@@ -231,7 +233,7 @@ def test_what_a_server_cannot_do_is_refused_with_what_it_can(address, notes):
     for call in refused:
         with pytest.raises((ModelError, LanguageHeadError)) as caught:
             call()
-        assert all(name in str(caught.value) for name in METHODS)
+        assert all(name in str(caught.value) for name in HIDING)
     for view in (widgets.Highlight(subject, text="A joy."), widgets.Games(explainer, text="A joy.")):
         with pytest.raises(ModelError):
             view.wait()
@@ -243,6 +245,9 @@ def test_what_a_server_cannot_do_is_refused_with_what_it_can(address, notes):
             explain(subject, **settings)
     with refuses("subject"):
         nbsal.Explainer(notes, "occlusion").plan_reply(QUESTION)
+    monkeypatch.setattr(Served, "methods", [])  # as in a process that has imported no method
+    with pytest.raises(ModelError, match="one that only hides"):
+        subject.model.forward()
 
 
 def counts(address):

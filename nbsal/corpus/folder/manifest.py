@@ -249,6 +249,6 @@ def _comparable(name: str, value: Any) -> Any:
 def _method_settings(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """A provenance without what other fields hold (versions, head mask), and without what older manifests lack."""
     parameters = {name: value for name, value in provenance["parameters"].items() if name != "mask"}
-    return {name: value for name, value in provenance.items() if name not in ("versions", "promise")} | {
+    return {name: value for name, value in provenance.items() if name not in ("versions", "label", "promise")} | {
         "parameters": parameters
     }

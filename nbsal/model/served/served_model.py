@@ -1,13 +1,11 @@
 """The model of a subject that is behind a server: no layers, and no outputs but the log-probabilities of replies."""
 
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from nbsal.model.loading.stand_in import LARGEST, PassOn, StandIn
 from nbsal.model.served.endpoint import Endpoint
 from nbsal.model.served.server import Server
 from nbsal.support.errors import ModelError
-
-METHODS = ("occlusion", "lime", "shapley", "kernel-shap", "contextcite", "ridge")  # these only hide
 
 
 class _Body(PassOn):
@@ -18,7 +16,7 @@ class Served(StandIn):
     """A language model whose replies can be scored, and that may write them; nothing else is known of it."""
 
     task = "next-token"
-    methods = METHODS
+    methods: ClassVar[list[str]] = []  # that only hide: each puts its name here when it is registered
 
     def __init__(self, endpoint: Endpoint, tokenizer: Any = None) -> None:
         size = LARGEST if tokenizer is None else len(tokenizer)
@@ -37,9 +35,10 @@ class Served(StandIn):
 
     def refusal(self, feature: str) -> ModelError:
         """The error for what a server cannot do."""
+        names = ", ".join(self.methods) or "one that only hides"  # whose names are known once methods are imported
         return ModelError(
             f"{feature} needs the model itself, and {self.server.description} shows only how likely replies are. "
-            f"Explain its replies with nbsal.answer(subject, messages, method=...): {', '.join(METHODS)}.",
+            f"Explain its replies with nbsal.answer(subject, messages, method=...): {names}.",
             part="model",
         )
 

@@ -7,6 +7,7 @@ and the chosen method alone. A page requests a list when it needs one, and all v
 import hashlib
 import json
 from collections.abc import Collection
+from math import inf
 from typing import Any, ClassVar
 
 import traitlets
@@ -83,8 +84,8 @@ def offered_methods(explainer: Explainer, layer_methods_only: bool = False) -> l
     subject, current = explainer.subject, explainer.method
     offered = (catalogue.every_method() | {current.name: current}).values()
     methods = [method_choice(method, subject, layer_methods_only) for method in offered]
-    order = {name: place for place, name in enumerate(labels.RECOMMENDED)}
-    methods.sort(key=lambda choice: (bool(choice["unavailable"]), order.get(choice["name"], len(order))))
+    order = {method.name: method.facts.recommended or inf for method in offered}
+    methods.sort(key=lambda choice: (bool(choice["unavailable"]), order[choice["name"]]))
     return methods
 
 
@@ -98,17 +99,16 @@ def method_choice(method: Method, subject: Subject, layer_methods_only: bool = F
     if isinstance(subject.model, Served) and method.name not in subject.model.methods:
         reason = "needs the model itself, which a server does not show"
     reason = crossing.obstacle(method, subject) or reason
-    label = labels.describe(method)
     return {
         "name": method.name,
-        "label": label.label,
-        "summary": label.summary,
+        "label": method.facts.label or method.name,
+        "summary": labels.summary(method),
         "paper": method.paper,
         "cost": labels.cost_words(method),
         "signed": labels.is_signed(method),
         "layered": layered,
         "decodes": decodes,
-        "group": label.group,
+        "group": labels.group(method),
         "unavailable": reason,
     }
 

@@ -1,19 +1,18 @@
 """Live pages: views that are saved with a small copy of their model, which answers in the page without Python."""
 
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.sentences.function_words import FUNCTION_WORDS
-from nbsal.methods.labels import label_of
+from nbsal.methods.facts import label_of
 from nbsal.methods.lazy import Decoded, catalogue, default
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.widgets.page.choices import method_choice, with_list
 
-METHODS = ("decoded-gradcam", "decoded-gradxact", "gradcam", "gradxact")  # that the page can run
-INSTEAD = ("decoded-gradcam", "gradxact")  # of a method that it cannot run, the first that explains the model
 FOLDER = "nbsal-live"  # beside the page, for the files of its model
 VIEWS = "Highlight, Layers and Compare"
 STYLE = (  # Python saves; and the note above a view that cannot answer
@@ -35,12 +34,18 @@ UNCHECKED = (
 SAVED = "What you see was saved from Python."
 
 
+def runnable() -> list[str]:
+    """The methods that a page can run, those to try first in front."""
+    methods = [method for method in catalogue.every_method().values() if method.facts.live]
+    return [method.name for method in sorted(methods, key=lambda method: method.facts.recommended or inf)]
+
+
 def with_runnable_method(view: Any) -> Any:
     """The view, or a copy of it by the best method of those that a page can run, if it cannot run the view's own."""
     first, *others = _explainers(view)
-    if others or first.method.name in METHODS:
+    if others or first.method.name in runnable():
         return view
-    explainer = Explainer(first.subject, default.default_method(first.subject, INSTEAD), long=first.long)
+    explainer = Explainer(first.subject, default.default_method(first.subject, default.FOR_LIVE_PAGES), long=first.long)
     kept = {*view.trait_names(page=True)} - {"method", "layer", "tau", "selection"}
     copy = type(view)(explainer, **{name: getattr(view, name) for name in kept})
     copy.wait()
@@ -59,7 +64,7 @@ def describe(view: Any, folder: Path, page: str, shown: Any = None) -> dict[str,
     for explainer in explainers:
         _check(explainer)
     files = export(subject, folder / FOLDER)
-    names = [name for name in METHODS if subject.decodes or not name.startswith("decoded")]
+    names = [name for name in runnable() if subject.decodes or not name.startswith("decoded")]
     methods = [method_choice(catalogue.create(name), subject) | {"group": "recommended"} for name in names]
     return {
         "view": view.live_name,
@@ -108,8 +113,8 @@ def _explainers(view: Any) -> list[Explainer]:
 def _check(explainer: Explainer) -> None:
     """Refuse settings that the page would not follow."""
     method: Any = explainer.method
-    if method.name not in METHODS:
-        raise UnknownName("method", method.name, METHODS, f"A live page cannot run method={method.name!r}.")
+    if method.name not in runnable():
+        raise UnknownName("method", method.name, runnable(), f"A live page cannot run method={method.name!r}.")
     plain: Any = catalogue.create(method.name)
     if isinstance(method, Decoded):
         plain = replace(plain, tau=method.tau, method=replace(plain.method, layer=method.method.layer))

@@ -7,7 +7,7 @@ import numpy as np
 from nbsal.explain.answer import Answer
 from nbsal.explain.judgement import BAND, Judgement
 from nbsal.explain.sentences import reply_sentences as sentences
-from nbsal.methods.labels import label_of
+from nbsal.methods.facts import label_of
 
 CARRIES = 0.5  # share of the whole drop that makes the first sentences the ones that carry the reply
 RANDOM_ORDER = "random order"

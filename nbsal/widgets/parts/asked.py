@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,11 @@ from nbsal.explain.answer import Answer
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.prompt.sources import PLACEHOLDER, Source, parse_documents, parse_messages, parse_prompt
 from nbsal.explain.sentences import reply_facts
-from nbsal.methods.lazy import Perturbation, Subject, catalogue
+from nbsal.methods.lazy import Subject, catalogue
 from nbsal.model.target import AGREEMENT
 from nbsal.support.errors import InputError
 from nbsal.widgets.page.choices import offered_methods, view_choices
 from nbsal.widgets.parts.answer_parts import Rewritten, Struck, reply_text
-
-FIRST = ("occlusion", "attn-lrp", "gae", "ifr", "integrated", "shapley", "lime", "gradxact")
-ELSEWHERE = ("alti", "mask-lrp")  # they read encoders, or need a mask
 
 
 @dataclass(frozen=True)
@@ -82,15 +80,16 @@ def reply_choices(explainer: Explainer, unit: Any) -> dict[str, Any]:
     """What the page may choose from: the methods that explain replies."""
     own = explainer.method.name
     offered = offered_methods(explainer)
-    usual = [m for m in offered if m["name"] == own or not ("@" in m["name"] or m["name"] in ELSEWHERE)]
-    order = {name: place for place, name in enumerate(FIRST)}
-    methods = catalogue.every_method()
+    methods = catalogue.every_method() | {own: explainer.method}
+    place = {name: method.facts.replies or inf for name, method in methods.items()}
+    explaining = {own, *(name for name, method in methods.items() if method.facts.explains_replies and "@" not in name)}
+    usual = [method for method in offered if method["name"] in explaining]
     noun = unit if isinstance(unit, str) else "part"
     for method in usual:
-        hides = isinstance(methods.get(method["name"]), Perturbation)
+        hides = methods[method["name"]].hides
         per = method["cost"].replace("per word", f"per {noun}") if hides else f"{method['cost']} per token"
-        method |= {"cost": per, "group": "recommended" if method["name"] in order else method["group"]}
-    usual.sort(key=lambda method: (bool(method["unavailable"]), order.get(method["name"], len(order))))
+        method |= {"cost": per, "group": "recommended" if place[method["name"]] < inf else method["group"]}
+    usual.sort(key=lambda method: (bool(method["unavailable"]), place[method["name"]]))
     return view_choices(explainer, usual)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation.results import Results
-from nbsal.methods.labels import label_of
+from nbsal.methods.facts import label_of
 from nbsal.render.headline import Phrase, confidence, percent, phrases
 from nbsal.widgets.parts.token_games import RANDOM_NAME, TokenGames, turning_step
 
