@@ -28,10 +28,10 @@ from nbsal.support.errors import InputError, NbsalError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked, is_iterable
 
-# Importing a family registers its methods.
+# Importing a family registers its methods; lists have them in this order, whatever was imported first.
 FAMILIES = (
-    gradient, paths, decoding, attention, alti, ifr, decompx, propagation, perturbation, shapley, surrogates, published,
-    allennlp, thermostat,
+    attention, alti, gradient, decoding, decompx, ifr, paths, perturbation, propagation, shapley, surrogates, allennlp,
+    published, thermostat,
 )  # fmt: skip
 
 
@@ -41,8 +41,14 @@ def names() -> list[str]:
     >>> "decoded-gradcam" in names()
     True
     """
-    own = sorted(set(REGISTER) - set(plugins.offered()), key=list(REGISTER).index)
-    return [*sorted(own, key=lambda name: "@" in name), *plugins.offered()]
+    families = [family.__name__ for family in FAMILIES]
+
+    def place(name: str) -> tuple[bool, int]:
+        module = REGISTER[name].__module__
+        return "@" in name, families.index(module) if module in families else len(families)
+
+    offered = plugins.offered()
+    return [*sorted((name for name in REGISTER if name not in offered), key=place), *offered]
 
 
 @checked

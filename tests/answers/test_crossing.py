@@ -86,7 +86,7 @@ def test_gae_is_the_product_of_whole_matrices(subjects, name, method):
 def test_methods_on_attention_follow_what_crosses(subjects):
     """On maps that are written by hand: one block a side, one query, two positions of the source."""
     encoder, own, cross = torch.tensor([[[0.25, 0.75], [1.0, 0.0]]]), torch.ones(1, 1, 1), torch.tensor([[[0.5, 0.5]]])
-    maps = crossing.Maps([encoder], [own], [cross])
+    maps = crossing.EncoderDecoderMaps([encoder], [own], [cross])
     followed = crossing.follow(torch.ones(1, 1, 1), maps, share=0.5)
     assert followed[0, 0].tolist() == pytest.approx([0.125 + 0.15625, 0.125 + 0.09375, 0.5])
     summed = crossing.follow(torch.ones(1, 1, 1), maps)
