@@ -46,7 +46,7 @@ class Ablation:
         self.batch_size = batch_size
         self.forwards = 0  # subsets that the model was run on
         self._results: dict[Any, _Results] = {}  # by the source of a text
-        self._texts: dict[Any, Any] = {}  # what was computed of whole texts, by their tokens
+        self._texts: dict[Any, Any] = {}  # what was computed of whole texts, by what was read
         self._keeps_texts = False
         self._version: Any = None  # of the model that gave all this
 
@@ -124,10 +124,13 @@ class Ablation:
         by_text: dict[int, list[_Variant]] = {}
         for variant in missing.values():
             by_text.setdefault(id(variant.results), []).append(variant)
-        run = [variants for variants in by_text.values() if not isinstance(variants[0].text, ServedText)]
-        for variants in by_text.values() if not run else ():
-            self._ask(variants, meter)
-        self._run_all(run, meter)
+        to_run = []
+        for variants in by_text.values():
+            if isinstance(variants[0].text, ServedText):
+                self._ask(variants, meter)
+            else:
+                to_run.append(variants)
+        self._run_all(to_run, meter)
         return found
 
     def _follow_model(self) -> None:
@@ -210,8 +213,8 @@ class Ablation:
         known, places = self._known, [each.places for each in batch if each.places is not None]
         if numbered and places and known.numbered:
             table = np.zeros((len(batch), encoded.longest), dtype=np.int64)
-            for positions, own in zip(table, places, strict=True):
-                positions[: len(own)] = known.first_position + own
+            for positions, counted in zip(table, places, strict=True):
+                positions[: len(counted)] = known.first_position + counted
             inputs["position_ids"] = torch.as_tensor(table, device=self.subject.device)
         return inputs
 
@@ -263,9 +266,10 @@ class Ablation:
         """
         from nbsal.ablation.text_cache import TextCache
 
-        if text.row.ids in self._texts:
-            return self._texts[text.row.ids]
         whole = self._whole(text)
+        key = whole.ids.tobytes(), None if whole.reads is None else whole.reads.tobytes()
+        if key in self._texts:  # by what is read: a prompt that is written anew may have other tokens
+            return self._texts[key]
         encoded = Encoded([whole.row], self.subject.text_encoder.pad_id)
         try:  # a layer's keys are about as wide as its hidden states, or narrower
             memory.check_fits(self.subject, encoded, maps=0, states=2 * self.subject.depth)
@@ -275,7 +279,7 @@ class Ablation:
         outputs = reuse.attempt(lambda: self._outputs([whole], cache))
         read = cache if outputs is not None and cache.holds(len(whole)) else None, outputs
         if self._keeps_texts:
-            self._texts[text.row.ids] = read
+            self._texts[key] = read
         return read
 
     def _continues(self, variant: "_Variant", cache: Any, meter: Meter) -> bool:

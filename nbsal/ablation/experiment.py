@@ -13,8 +13,6 @@ from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter
 
-GAMES = ("revealing", "hiding")
-
 
 @dataclass(frozen=True, eq=False)
 class Experiment:

@@ -1,7 +1,7 @@
 """A prompt with a reply whose model is behind a server, which is asked about the prompt without some of its parts."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
 import numpy as np
@@ -68,8 +68,8 @@ class RewrittenText(ServedText):
     place in it is not found again.
     """
 
-    words: Sequence[tuple[str, Sequence[int]]] = ()  # of the reply, with their tokens
-    split: Callable[[str], list[Span]] = lambda _: []  # a text into words
+    words: Sequence[tuple[str, Sequence[int]]] = field(kw_only=True)  # of the reply, with their tokens
+    split: Callable[[str], list[Span]] = field(kw_only=True)  # a text into words
 
     def ask(self, subsets: Sequence[Flags], whole: Sequence[Score] | None, meter: Meter) -> list[Tensor]:
         queries = [self.query(subset) for subset in subsets]

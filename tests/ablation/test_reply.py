@@ -6,7 +6,10 @@ import torch
 
 import nbsal
 from nbsal.ablation import reuse
+from nbsal.ablation.engine import Ablation
 from nbsal.ablation.known import known_of
+from nbsal.ablation.reply import ReplyText
+from nbsal.ablation.texts import TEXT
 from nbsal.model.subject import Subject
 from nbsal.model.target import number_of
 from nbsal.support.errors import ModelError
@@ -115,3 +118,27 @@ def test_the_whole_text_is_read_once_and_then_forgotten(monkeypatch):
     result = answer()
     assert whole.count(size) == 1
     assert not result.running.experiment.ablation._texts, "its keys and values take memory"
+
+
+def test_a_prompt_that_is_written_anew_does_not_go_on_from_another(monkeypatch):
+    """As where a template writes the time: its whole prompt has other tokens than the one that was read."""
+    monkeypatch.setattr(reuse, "LEAST_SAVED", 0)
+    subject = writers.load()
+    reading = reading_of(subject, f"{PROMPT} {PROMPT}")
+    ids, units = np.array(reading.prompt.ids), reading.units("word")
+
+    def write(stays):
+        return tuple(np.where(ids == ids[0], ids, ids[::-1])[stays[: len(ids)]].tolist())
+
+    text = ReplyText(subject, reading.row, reading.start, way=TEXT, write=write)
+    plain = ReplyText(subject, reading.row, reading.start)
+    table = np.ones((len(units), len(reading.row)), dtype=bool)
+    for subset, unit in zip(table, units, strict=True):
+        subset[list(unit.tokens)] = False
+    (truth,) = Ablation(subject).values([text], [table])
+    together = Ablation(subject)
+    with together.reading_once():
+        together.outputs(plain)
+        (values,) = together.values([text], [table])
+    assert known_of(subject).reuse.holds(len(reading.row))
+    assert axioms.relative(values, truth) < 1e-9

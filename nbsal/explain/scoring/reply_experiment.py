@@ -106,8 +106,8 @@ def _text(
     queries = _Queries(_Shortened(subject, reading.prompt, parts), way, reading.reply_ids)
     if number != AGREEMENT:
         return ServedText(server, reading.row, reading.start, queries, compares)
-    said = tuple((word.text, word.tokens) for word in reading.reply_units("word"))
-    return RewrittenText(server, reading.row, reading.start, queries, compares, said, words)
+    reply_words = [(word.text, word.tokens) for word in reading.reply_units("word")]
+    return RewrittenText(server, reading.row, reading.start, queries, words=reply_words, split=words)
 
 
 @dataclass(frozen=True)
