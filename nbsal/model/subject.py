@@ -207,7 +207,7 @@ class Subject:
     @property
     def model_version(self) -> Any:
         """What the outputs of the model depend on."""
-        return self._twin.update()
+        return self._twin.version
 
     @property
     def double(self) -> "Subject":

@@ -9,7 +9,7 @@ change of the model makes the twin a new one before it runs again.
 import copy
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from types import FunctionType, MethodType
@@ -60,13 +60,11 @@ class Twin:
         self._original: Any = None if isinstance(source, Twin) else source
         self._convert = convert or share
         self._module: Any = None
-        self._seen: Any = (
-            None  # the model when the module was made, without what its weights hold, or a parent's version
-        )
-        self._copied: list[Tensor] = []  # of the model, which the module does not share
+        self._made_of: Any = None  # the model without what its weights hold, or the parent's version
+        self._copied: Sequence[Tensor] = ()  # of the model, which the module does not share
         self._copied_version: Any = None
         self._version: Any = None  # of the model when it was last asked for
-        self._counts = False  # whether that is the model's now, as long as a run lasts
+        self._is_current = False  # whether that is still the version, as it is as long as a run lasts
         self._intact = False  # whether the last run has ended
         self.direct = False  # whether the model itself is run, since it cannot be copied
         self.renew_locks()
@@ -97,19 +95,22 @@ class Twin:
     @property
     def module(self) -> Any:
         """What runs; between two runs it may become another one."""
-        self.update()
-        return self._module
-
-    def update(self) -> Any:
-        """Make the module anew if the model has changed or the last run was interrupted; return the model's version."""
         with self.lock, nullcontext():
             if not self._running.locked():
                 self._renew_if_changed()
-            if not self._counts:
-                version = self._seen.with_numbers() if self._parent is None else self._seen
-                if self._version != version:  # the same object for as long as it is equal
+            return self._module
+
+    @property
+    def version(self) -> Any:
+        """What the module's outputs depend on: the same object for as long as it is equal."""
+        with self.lock, nullcontext():
+            if not self._running.locked():
+                self._renew_if_changed()
+            if not self._is_current:
+                version = self._made_of.with_numbers() if self._parent is None else self._made_of
+                if self._version != version:
                     self._version = version
-                self._counts = True
+                self._is_current = True
             return self._version
 
     def run(self, function: Callable[[], Result]) -> Result:
@@ -134,19 +135,21 @@ class Twin:
         return result
 
     def _renew_if_changed(self) -> None:
-        self._counts = False
-        if self._parent is None:  # what its weights hold, the module's do too, but for those of their own memory
-            seen = _when_unchanged(lambda: Version().add_model(self._original))
-            is_same = seen == self._seen and tensors_version(self._copied) == self._copied_version
-            if not is_same:
-                self._copied = _copied(self._original)
-                self._copied_version = tensors_version(self._copied)
+        self._is_current = False
+        if self._parent is None:  # what the model's weights hold, the module's do too, but for those that are copied
+            now = _when_unchanged(lambda: Version().add_model(self._original))
+            is_same = now == self._made_of and tensors_version(self._copied) == self._copied_version
         else:
-            seen = self._parent.update()
-            is_same = seen is self._seen
-        if not is_same or not self._intact:
-            self._module, self._seen = self._make_module(), seen
-            self._intact = True
+            now = self._parent.version
+            is_same = now is self._made_of
+        if is_same and self._intact:
+            return
+        copied = [] if self._parent is not None else _when_unchanged(lambda: _copied(self._original))
+        copied_version = tensors_version(copied)
+        # An interrupt in between leaves a module that is made again, since what it is made of comes last.
+        self._made_of, self._module = None, self._make_module()
+        self._copied, self._copied_version, self._intact = copied, copied_version, True
+        self._made_of = now
 
     def _make_module(self) -> Any:
         if self._parent is not None:
