@@ -19,7 +19,7 @@ from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics, Unit
 from nbsal.explain.prompt.reply_span import tokens_of
 from nbsal.explain.scoring.hops import ALL, SUMMED_HOPS, Count, Hops, check_hops, follow_answer
 from nbsal.explain.scoring.lazy import statistics
-from nbsal.explain.scoring.running import OF_ONE_TARGET, Running, SpanSaliency
+from nbsal.explain.scoring.running import OF_ONE_TARGET, ReplyMethod, SpanSaliency
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
 from nbsal.explain.sentences.evidence import Evidence, Level, evidence_level, measure, passes
 from nbsal.explain.sentences.hop_words import find_route
@@ -67,7 +67,7 @@ class Answer(Exportable):
     provenance: dict[str, Any]
     evidence: Evidence | None = None  # what leaving out the sources changes
     followed: Hops | None = None  # scores of the tokens through the reply (see `through`), which all else shows
-    running: Running | None = field(default=None, repr=False)  # the model, to explain spans and rivals; not saved
+    running: ReplyMethod | None = field(default=None, repr=False)  # the model, to explain spans and rivals; not saved
 
     @property
     def text(self) -> str:
@@ -364,7 +364,7 @@ class Answer(Exportable):
             running=None if span_target is None else self.running,
         )
 
-    def _still_running(self) -> Running:
+    def _still_running(self) -> ReplyMethod:
         if self.running is None:
             message = "This answer was loaded from a file, without its model. Call nbsal.answer again with reply=..."
             raise InputError(message, argument="span")

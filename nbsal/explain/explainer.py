@@ -23,7 +23,7 @@ from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.methods.default import FOR_DECISIONS, FOR_LAYERS, default_method
-from nbsal.model import limits
+from nbsal.model import refusals
 from nbsal.model.loading.kinds import reads_single_texts
 from nbsal.model.loading.load import as_subject
 from nbsal.model.subject import Subject
@@ -80,7 +80,7 @@ class Explainer:
         method = catalogue.as_method(method, **options)
         if long not in LONG:
             raise UnknownName("long", long, LONG)
-        limits.check_method(subject, method.name, method.family, method.needs)
+        refusals.check_method(subject, method.name, method.family, method.needs)
         self.subject: Subject = subject
         self.method: Method = crossing.resolve(method, subject)
         self.long = long

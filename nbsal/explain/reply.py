@@ -21,7 +21,7 @@ from nbsal.explain.scoring import served
 from nbsal.explain.scoring.hops import SUMMED_HOPS, no_rows
 from nbsal.explain.scoring.reply_experiment import ReplyExperiment, hide_units
 from nbsal.explain.scoring.rows import Rows, default_number, score_rows
-from nbsal.explain.scoring.running import Explains, Running
+from nbsal.explain.scoring.running import Explains, ReplyMethod
 from nbsal.explain.scoring.statistics import token_statistics
 from nbsal.explain.sentences.evidence import evidence_level, measure, passes, subsets
 from nbsal.methods.base import REGISTER, Method
@@ -190,7 +190,7 @@ def explain_reading(
 
 def _runnings(
     explainers: Mapping[str, Explains], reading: PromptWithReply, settings: ReplySettings, ablation: Ablation
-) -> dict[str, Running]:
+) -> dict[str, ReplyMethod]:
     """What explains the reply, by name; methods that hide units in the same way share the runs."""
     units, experiments = reading.units(settings.unit), dict[str | int, ReplyExperiment]()
     runnings = {}
@@ -213,7 +213,7 @@ def _runnings(
         if way not in experiments:
             experiments[way] = hide_units(ablation, reading, units, way, settings.number)
         number = settings.number or default_number(explainer)
-        runnings[name] = Running(explainer, reading, number, units, experiments[way])
+        runnings[name] = ReplyMethod(explainer, reading, number, units, experiments[way])
     return runnings
 
 
@@ -263,7 +263,7 @@ def _hides_nothing(method: Method) -> InputError:
     return InputError(message, argument="number", value=DIVERGENCE)
 
 
-def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: dict[str, Any]) -> Answer:
+def _answer(running: ReplyMethod, rows: Rows, statistics: TokenStatistics, origin: dict[str, Any]) -> Answer:
     explainer, method = running.explainer, running.method
     if not np.isfinite(rows.scores.columns).all():
         message = f"Some scores of {explainer.subject.name} are NaN or infinite. Load it with dtype='float32'."

@@ -16,7 +16,7 @@ from nbsal.methods.attention import deciding_positions, normalise_rows
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.methods.facts import Facts
-from nbsal.model.limits import check_plain_weights
+from nbsal.model.refusals import check_plain_weights
 from nbsal.model.running import architecture
 from nbsal.model.running.double import block_by_block
 from nbsal.model.subject import Subject

@@ -17,7 +17,7 @@ from torch import Tensor
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.methods.facts import Facts
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.pooling import position_weights
 from nbsal.model.text.tokens import Row
 from nbsal.passes.stream import Block, recorded_parts, summaries
@@ -48,7 +48,7 @@ def maps_of(trace: Trace, values: Mapping[int, Tensor]) -> EncoderDecoderMaps:
 
 def has_two_sides(trace: Trace) -> bool:
     """Whether the model has an encoder and a decoder that writes replies."""
-    return trace.subject.task == sides.REPLY
+    return trace.subject.task == encoder_decoder.REPLY
 
 
 def beside(trace: Trace, values: Mapping[int, Tensor]) -> Tensor:

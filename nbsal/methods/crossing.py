@@ -34,7 +34,7 @@ from nbsal.methods.propagation import (
     TransformerAttribution,
 )
 from nbsal.methods.reference.published import CheferGAE
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.subject import Subject
 from nbsal.passes.trace import Trace
 from nbsal.support.errors import LanguageHeadError, ModelError
@@ -138,7 +138,7 @@ FITTING = (LayerMethod, Perturbation, Random)  # methods that ask nothing of the
 def obstacle(method: Method, subject: Subject) -> str:
     """Why a method cannot explain an encoder-decoder that writes replies, as what it does; "" if nothing is known."""
     fitting = type(method) in (*ADAPTED, *ADAPTED.values(), *READY) or isinstance(method, FITTING)
-    if subject.task != sides.REPLY or fitting:
+    if subject.task != encoder_decoder.REPLY or fitting:
         return ""
     if isinstance(method, Decoded):
         return "reads hidden layers by the LM head, which reads the decoder, but the source is in the encoder"
@@ -154,7 +154,7 @@ def resolve(method: Method, subject: Subject) -> Method:
         names = ", ".join(each.name for each in (*ADAPTED, *READY))
         choice = f"Use one of: {names}, a gradient method or occlusion"
         raise ModelError(f"{subject.name}: {method.name} {reason}. {choice}.", part="stacks")
-    kind = ADAPTED.get(type(method)) if subject.task == sides.REPLY else None
+    kind = ADAPTED.get(type(method)) if subject.task == encoder_decoder.REPLY else None
     return (method if kind is None else kind(**vars(method))).resolve(subject)
 
 

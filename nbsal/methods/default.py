@@ -8,7 +8,7 @@ from torch import nn
 from nbsal.methods import catalogue, crossing
 from nbsal.methods.facts import stated
 from nbsal.methods.propagation import InputXGradient
-from nbsal.model import limits, sides
+from nbsal.model import encoder_decoder, refusals
 from nbsal.model.subject import Subject
 from nbsal.model.targets import is_regression
 from nbsal.support.errors import ModelError
@@ -40,7 +40,7 @@ def default_method(subject: Subject, names: Sequence[str] = FOR_DECISIONS) -> st
     >>> default_method(nbsal.load("demo/reviews")), default_method(nbsal.load("demo/notes"), FOR_REPLIES)
     ('attn-lrp', 'attn-lrp')
     """
-    if names is FOR_DECISIONS and subject.task == sides.REPLY:
+    if names is FOR_DECISIONS and subject.task == encoder_decoder.REPLY:
         names = FOR_REPLIES
     if names is FOR_DECISIONS and is_regression(subject):
         names = FOR_VALUES
@@ -61,7 +61,7 @@ def default_for_reply(subject: Subject, has_documents: bool, unit: object, hops:
 def _runs(subject: Subject, name: str) -> bool:
     method = catalogue.create(name)
     try:
-        limits.check_method(subject, name, method.family, method.needs)
+        refusals.check_method(subject, name, method.family, method.needs)
         crossing.resolve(method, subject)
         return not isinstance(method, InputXGradient) or _is_followed(subject, method)
     except ModelError:  # LanguageHeadError among them
@@ -70,11 +70,11 @@ def _runs(subject: Subject, name: str) -> bool:
 
 def _is_followed(subject: Subject, method: InputXGradient) -> bool:
     """Whether a method knows all operations of a model, which only a pass through the model shows."""
-    if subject.task == sides.REPLY:  # of known architectures only
+    if subject.task == encoder_decoder.REPLY:  # of known architectures only
         return True
     if subject.model not in _FOLLOWED:
         try:
-            _FOLLOWED[subject.model] = limits.passes_gradients(subject.merged.changed(method.gradients))
+            _FOLLOWED[subject.model] = refusals.passes_gradients(subject.merged.changed(method.gradients))
         except ModelError:
             _FOLLOWED[subject.model] = False
     return _FOLLOWED[subject.model]

@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.support.validation import seed_number
@@ -21,6 +21,6 @@ def fixed_part(subject: Subject, row: Row) -> Row:
 
     The tokens of a reply then share what is drawn.
     """
-    if subject.task not in ("next-token", sides.REPLY) or 1 not in row.segments:
+    if subject.task not in ("next-token", encoder_decoder.REPLY) or 1 not in row.segments:
         return row
     return row.pick(range(row.segments.index(1)))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nbsal.ablation.decision import DecisionText
 from nbsal.ablation.engine import TOKENS, Ablation
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.loading.composite import transformer_of
 from nbsal.model.running import architecture, batching
 from nbsal.model.running.hooks import hooks
@@ -102,7 +102,7 @@ class UpperLayers:
         """The places of texts of each length among those numbers: at many points, padding costs more than passes."""
         rows, groups = self.trace.encoded, dict[int, list[int]]()
         for place, number in enumerate(numbers):
-            length = rows.longest if self.trace.subject.task == sides.REPLY else len(rows[number])
+            length = rows.longest if self.trace.subject.task == encoder_decoder.REPLY else len(rows[number])
             groups.setdefault(length, []).append(place)
         return groups
 
@@ -120,8 +120,8 @@ class UpperLayers:
     def _changeable_in(self, row: Row) -> Sequence[int]:
         if self.layer == 0:
             return row.content
-        both = self.trace.subject.task == sides.REPLY
-        return sides.changeable(row) if both else np.flatnonzero(row.mask).tolist()
+        both = self.trace.subject.task == encoder_decoder.REPLY
+        return encoder_decoder.changeable(row) if both else np.flatnonzero(row.mask).tolist()
 
     def baseline(self, kind: str) -> Tensor:
         """The baseline states: "zero", or those of the text with something else in place of its content.
@@ -157,7 +157,7 @@ class UpperLayers:
 def _mean_embeddings(subject: Subject, places: Tensor, size: int) -> Iterator[None]:
     """Run the model with the mean of all token embeddings at some places; an encoder reads the first `size` of them."""
     model = transformer_of(subject.twin)
-    both = [model.get_encoder(), model.get_decoder()] if subject.task == sides.REPLY else [model]
+    both = [model.get_encoder(), model.get_decoder()] if subject.task == encoder_decoder.REPLY else [model]
     tables = list(dict.fromkeys(side.get_input_embeddings() for side in both))
     means = {table: _mean_embedding(table) for table in tables}
     parts = iter([places] if len(both) == 1 else [places[:, :size], places[:, size:]])
@@ -194,7 +194,7 @@ def check_baseline(subject: Subject, kind: str, argument: str = "baseline") -> N
 
 def default_baselines(subject: Subject, others: tuple[str, ...]) -> tuple[str, ...]:
     """The baselines of a subject by default: the mean embedding if it predicts tokens."""
-    return ("mean",) if subject.task in ("next-token", sides.REPLY) else others
+    return ("mean",) if subject.task in ("next-token", encoder_decoder.REPLY) else others
 
 
 def checked_baselines(subject: Subject, baselines: Sequence[str] | None) -> tuple[str, ...]:

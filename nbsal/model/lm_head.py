@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.loading import checkpoint
 from nbsal.model.running import architecture
 from nbsal.model.running.hooks import hooks
@@ -128,11 +128,13 @@ class LMHead:
 def from_model(lm: Any, source: str) -> LMHead:
     """The LM head of a model; the model itself is neither copied nor changed."""
     decoder = lm.get_output_embeddings()
-    predicts = sides.writes_replies(lm) or type(lm).__name__.endswith(("ForMaskedLM", "ForCausalLM", "LMHeadModel"))
+    predicts = encoder_decoder.writes_replies(lm) or type(lm).__name__.endswith(
+        ("ForMaskedLM", "ForCausalLM", "LMHeadModel")
+    )
     if decoder is None or not predicts:
         raise LanguageHeadError(f"{source} ({type(lm).__name__}) has no LM head. {HINT}", part="lm_head")
     errors = (AttributeError, TypeError, ValueError, RuntimeError, KeyError, IndexError, NbsalError)
-    if not sides.writes_replies(lm):
+    if not encoder_decoder.writes_replies(lm):
         with suppress(*errors):
             return _separate(lm, decoder, source)
     try:
@@ -162,7 +164,9 @@ def _observe(lm: Any) -> tuple[list[nn.Module], Ending]:
     ValueError if the head is none of this.
     """
     (calls, logits), decoder = _module_calls(lm), lm.get_output_embeddings()
-    last_block = architecture.blocks(lm, sides.REPLY if sides.writes_replies(lm) else sides.SOURCE)[-1]
+    last_block = architecture.blocks(
+        lm, encoder_decoder.REPLY if encoder_decoder.writes_replies(lm) else encoder_decoder.SOURCE
+    )[-1]
     top = [output for module, _, output in calls if module is last_block][-1]
     entered, left = [(x, y) for module, x, y in calls if module is decoder][-1]
     bias = getattr(lm, "final_logits_bias", None)  # of BART and its relatives, which add it themselves
@@ -196,7 +200,7 @@ def _module_calls(lm: Any) -> tuple[list[tuple[nn.Module, Tensor, Tensor]], Tens
 
     ids = torch.arange(1, TOKENS + 1, device=lm.device)[None] % lm.config.vocab_size
     options = {} if type(lm).__name__.endswith("ForMaskedLM") else {"use_cache": False}
-    options |= {"decoder_input_ids": ids} if sides.writes_replies(lm) else {}
+    options |= {"decoder_input_ids": ids} if encoder_decoder.writes_replies(lm) else {}
     with hooks(lm.modules(), after=after), torch.no_grad():
         logits = lm(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True, **options).logits
     return calls, logits

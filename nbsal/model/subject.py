@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.model import lm_head, sides
+from nbsal.model import encoder_decoder, lm_head
 from nbsal.model.lm_head import LMHead
 from nbsal.model.loading import adapters, copies
 from nbsal.model.loading.composite import transformer_of
@@ -71,7 +71,7 @@ class Subject:
         architecture.blocks(model)  # which it must have
         self.labels = check_labels(labels, model, self.task, self._outputs)
         self.default_layer = round(0.6 * self.depth) if default_layer is None else default_layer
-        self.causal = self.task != sides.REPLY and architecture.is_causal(model)
+        self.causal = self.task != encoder_decoder.REPLY and architecture.is_causal(model)
         self.mask = mask  # the default HeadMask of Mask-LRP
         self._lm_head = lm_head
         self._positions_from_zero = False  # pass position ids that start at 0
@@ -336,8 +336,8 @@ class Subject:
     def inputs(self, encoded: Encoded) -> dict[str, Tensor]:
         """The padded tensors for the model's forward pass."""
         arrays = {"input_ids": encoded.input_ids, "attention_mask": encoded.attention_mask}
-        if self.task == sides.REPLY:
-            arrays = sides.inputs(encoded)
+        if self.task == encoder_decoder.REPLY:
+            arrays = encoder_decoder.inputs(encoded)
         elif (getattr(self.model.config, "type_vocab_size", 0) or 0) > 1:
             arrays["token_type_ids"] = encoded.token_type_ids
         if self._positions_from_zero:
@@ -358,7 +358,7 @@ class Subject:
     def _run(self, inputs: dict[str, Any]) -> Tensor:
         architecture.check_device(self.twin)  # the user may have moved or converted the model
         options = {"return_dict": True, "output_hidden_states": False, "output_attentions": False}
-        if self.causal or self.task == sides.REPLY:
+        if self.causal or self.task == encoder_decoder.REPLY:
             options["use_cache"] = False
         with self.running(), architecture.precision_errors(self.twin):
             output = self.twin(**inputs, **options)

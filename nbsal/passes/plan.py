@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
 
@@ -124,7 +124,7 @@ def fits_whole(subject: Subject, encoded: Encoded) -> bool:
 
     Those of an encoder-decoder are: a stream follows one stack of blocks.
     """
-    if subject.task == sides.REPLY:
+    if subject.task == encoder_decoder.REPLY:
         return True
     if encoded.longest * subject.heads >= LONG * subject.width:
         return False

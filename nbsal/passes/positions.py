@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.loading.composite import transformer_of
 from nbsal.model.running import architecture, memory
 from nbsal.model.running.hooks import hooks
@@ -147,14 +147,18 @@ def token_tables(model: nn.Module) -> list[nn.Module]:
     """The token embeddings of a model, those of its decoder after those of its encoder."""
     transformer: Any = transformer_of(model)
     parts: list[Any] = [transformer]
-    if sides.writes_replies(transformer):
-        parts = [architecture.body(transformer, side) for side in (sides.SOURCE, sides.REPLY)]
+    if encoder_decoder.writes_replies(transformer):
+        parts = [architecture.body(transformer, side) for side in (encoder_decoder.SOURCE, encoder_decoder.REPLY)]
     return list(dict.fromkeys(part.get_input_embeddings() for part in parts))
 
 
 def _all_blocks(model: nn.Module) -> list[nn.Module]:
-    both = sides.writes_replies(transformer_of(model))
-    return [block for side in (sides.SOURCE, sides.REPLY)[: 1 + both] for block in architecture.blocks(model, side)]
+    both = encoder_decoder.writes_replies(transformer_of(model))
+    return [
+        block
+        for side in (encoder_decoder.SOURCE, encoder_decoder.REPLY)[: 1 + both]
+        for block in architecture.blocks(model, side)
+    ]
 
 
 def _of_each_text(output: Any, count: int) -> tuple[Tensor, ...]:

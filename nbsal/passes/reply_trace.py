@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.running import architecture, attention_maps
 from nbsal.model.running.finite import check_finite
 from nbsal.model.running.fused_attention import FusedAttention
@@ -111,7 +111,7 @@ def _forward(
     subject: Subject, encoded: Encoded, needs: Collection[str], replaced: tuple[int, Tensor] | None, by_block: bool
 ) -> Forward:
     """Run a row; methods that read `by_block` need no maps of all heads where attention is fused."""
-    reads_maps = "attention" in needs and "attention_grad" not in needs and subject.task != sides.REPLY
+    reads_maps = "attention" in needs and "attention_grad" not in needs and subject.task != encoder_decoder.REPLY
     fused = by_block and reads_maps and attention_maps.is_fused(subject.twin)
     recorded = set(needs) - {"attention"} if fused else set(needs)
     blocks, attention = architecture.blocks(subject.twin), AttentionCalls()

@@ -207,9 +207,9 @@ def model_mask(subject: Subject, study: HeadStudy | None) -> HeadMask:
     if subject.mask is not None:
         return subject.mask  # type: ignore[no-any-return]
     if not subject.heads:
-        from nbsal.model import limits  # imports torch
+        from nbsal.model import refusals  # imports torch
 
-        raise limits.no_heads(subject)
+        raise refusals.no_heads(subject)
     return HeadMask.from_array(np.zeros((subject.depth, subject.heads)))
 
 

@@ -7,7 +7,7 @@ from transformers.models.t5 import modeling_t5
 import nbsal
 from nbsal.explain.scoring import running
 from nbsal.methods import crossing
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.running import architecture
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.errors import ModelError
@@ -30,7 +30,7 @@ def subjects():
 def test_gradients_are_those_of_the_encoder_and_of_the_decoders_input(subjects, name, layer):
     subject, states = subjects[name], {}
     result = answer(subject, "gradxact", options={"layer": layer}, number="logprob")[1]
-    blocks = subject.blocks[layer], architecture.blocks(subject.model, sides.REPLY)[0]
+    blocks = subject.blocks[layer], architecture.blocks(subject.model, encoder_decoder.REPLY)[0]
     handles = [block.register_forward_pre_hook(lambda each, args: states.update({each: args[0]})) for block in blocks]
     values, _ = values_of(subject.model, torch.tensor([result.reading.row.ids]), result.reading)
     for handle in handles:

@@ -7,7 +7,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.model import limits, sides
+from nbsal.model import encoder_decoder, refusals
 from nbsal.model.running.attention_maps import HeadSwitch
 from nbsal.support.errors import ModelError
 from tests import zoo
@@ -106,7 +106,7 @@ def test_an_encoder_that_reads_no_tokens_is_refused():
             return pixel_values
 
     with refuses_part("input"):
-        sides.check_reads_tokens(SimpleNamespace(get_encoder=Encoder))
+        encoder_decoder.check_reads_tokens(SimpleNamespace(get_encoder=Encoder))
 
 
 @pytest.mark.parametrize(
@@ -125,10 +125,10 @@ def test_relevance_of_a_model_that_cannot_be_copied_is_refused(load, part, chang
 
 def test_weights_of_4_bits_are_refused_on_the_processor(load):
     model = load("bert").model
-    limits.check_quantization(model)
+    refusals.check_quantization(model)
     model.config.quantization_config = SimpleNamespace(load_in_4bit=True)
     with refuses_part("quantization"):
-        limits.check_quantization(model)
+        refusals.check_quantization(model)
 
 
 def test_heads_are_switched_only_where_their_number_is_known():

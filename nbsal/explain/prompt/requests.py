@@ -8,8 +8,8 @@ from nbsal.explain.prompt.reading import Prompt
 from nbsal.explain.prompt.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
 from nbsal.explain.reply_settings import ReplySettings
 from nbsal.explain.scoring import served
+from nbsal.model.encoder_decoder import REPLY
 from nbsal.model.loading.composite import Composite
-from nbsal.model.sides import REPLY
 from nbsal.model.subject import Subject
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.validation import whole_number

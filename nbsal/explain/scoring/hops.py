@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from nbsal.explain.scoring.running import Running
+from nbsal.explain.scoring.running import ReplyMethod
 from nbsal.model.target import Target
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
@@ -101,7 +101,7 @@ class SpanReader:
     `sums` leaves scores as the method gives them, sums over blocks; otherwise they are shares.
     """
 
-    running: Running
+    running: ReplyMethod
     sums: bool
 
     def read(self, weights: Floats) -> Floats:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from nbsal.explain.scoring.running import Running
+from nbsal.explain.scoring.running import ReplyMethod
 from nbsal.methods.paths import AlongPaths, Path
 from nbsal.methods.upper_layers import Point, UpperLayers
 from nbsal.model.running import architecture
@@ -26,7 +26,7 @@ Add = Callable[[Floats, Sequence[float], Sequence[int]], None]
 
 
 def score_along_paths(
-    running: Running, tokens: Sequence[int], row: Row, add: Add, meter: Meter, batch_size: int | None
+    running: ReplyMethod, tokens: Sequence[int], row: Row, add: Add, meter: Meter, batch_size: int | None
 ) -> None:
     """Call `add` with the scores of some tokens of a reply over a row, the changes that they explain, and the points.
 

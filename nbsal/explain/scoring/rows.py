@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.explain.scoring.path_rows import score_along_paths
-from nbsal.explain.scoring.running import Explains, Running
+from nbsal.explain.scoring.running import Explains, ReplyMethod
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
 from nbsal.methods.paths import AlongPaths
 from nbsal.methods.perturbation import Perturbation
@@ -21,7 +21,7 @@ from nbsal.passes.trace import Trace
 from nbsal.support.progress import Meter
 
 BATCH = 16  # texts that are explained together where each token needs a text of its own
-Group = Mapping[str, Running]  # of one model and number, which can share a pass
+Group = Mapping[str, ReplyMethod]  # of one model and number, which can share a pass
 
 
 @dataclass(eq=False)
@@ -35,7 +35,7 @@ class Rows:
     notes: dict[str, list[float]] = field(default_factory=dict)  # further numbers of each token, by name
 
     @classmethod
-    def empty(cls, running: Running) -> Self:
+    def empty(cls, running: ReplyMethod) -> Self:
         """Rows of zeros, as many as the reply has tokens; methods that hide put those of units in their place."""
         count, size = len(running.reading.reply_ids), len(running.reading.row)
         if isinstance(running.method, Perturbation):
@@ -78,21 +78,21 @@ def default_number(explainer: Explains) -> str:
 
 
 def score_rows(
-    runnings: Mapping[str, Running], rows: Mapping[str, Rows], meter: Meter, batch_size: int | None = None
+    runnings: Mapping[str, ReplyMethod], rows: Mapping[str, Rows], meter: Meter, batch_size: int | None = None
 ) -> None:
     """By method, fill in the scores of every token of one reply.
 
     Methods that read the same trace share one; those that hide share the subsets of units that were run. `meter` counts
     the tokens of the reply once for each method; `batch_size` is how many of them are run together.
     """
-    groups: dict[tuple[Score, Hashable], dict[str, Running]] = {}
+    groups: dict[tuple[Score, Hashable], dict[str, ReplyMethod]] = {}
     for name, running in runnings.items():
-        groups.setdefault(_path(name, running), {})[name] = running
+        groups.setdefault(_scorer(name, running), {})[name] = running
     for (score, _), group in groups.items():
         score(group, rows, meter, batch_size)
 
 
-def _path(name: str, running: Running) -> tuple[Score, Hashable]:
+def _scorer(name: str, running: ReplyMethod) -> tuple[Score, Hashable]:
     """How a method is run, and what it shares that with."""
     method, shared = running.method, (id(running.explainer.method_subject), running.number)
     if isinstance(method, Perturbation):

@@ -69,7 +69,7 @@ class Predictions:
 
 
 @dataclass(frozen=True)
-class Running:
+class ReplyMethod:
     """What explains one reply; answers of the same reply share what was run with parts left out."""
 
     explainer: Explains
@@ -206,7 +206,7 @@ class SpanSaliency(Saliency):
     """
 
     span_target: Target | None = None
-    running: Running | None = field(default=None, repr=False)  # the model; not saved
+    running: ReplyMethod | None = field(default=None, repr=False)  # the model; not saved
 
     def every_layer(self) -> LayerSaliency:
         """The same target explained at every layer, from one forward and one backward pass."""

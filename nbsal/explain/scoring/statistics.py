@@ -11,7 +11,7 @@ from nbsal.ablation.reply import ReplyText
 from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics
 from nbsal.explain.scoring import served
 from nbsal.explain.scoring.served import RIVALS
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.lm_head import LMHead
 from nbsal.model.running.layers import reply_layers
 from nbsal.model.subject import Subject
@@ -103,7 +103,12 @@ def layer_tokens(subject: Subject, reading: PromptWithReply, layer: int, token: 
 
 def _checked_layers(subject: Subject, layers: Sequence[int] | None) -> Sequence[int]:
     """Layers of the side that writes the reply."""
-    every = range(sides.depth(subject.model, sides.REPLY if subject.task == sides.REPLY else sides.SOURCE) + 1)
+    every = range(
+        encoder_decoder.depth(
+            subject.model, encoder_decoder.REPLY if subject.task == encoder_decoder.REPLY else encoder_decoder.SOURCE
+        )
+        + 1
+    )
     chosen = every if layers is None else [whole_number(layer, "layers") for layer in layers]
     for layer in chosen:
         if layer not in every:

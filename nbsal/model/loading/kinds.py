@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.loading.composite import Composite, transformer_of
 from nbsal.model.loading.stand_in import StandIn
 from nbsal.model.loading.usage import PREDICTS_TOKENS
@@ -43,8 +43,8 @@ def check_kind(model: Any, allows_encoder_decoder: bool = False) -> None:
             f"{name} reads {' and '.join(sorted(others))} beside text. Pass its text model with a head of its own."
         )
         raise ModelError(message, part="input")
-    if sides.writes_replies(model):
-        sides.check_reads_tokens(model)
+    if encoder_decoder.writes_replies(model):
+        encoder_decoder.check_reads_tokens(model)
     elif model.config.is_encoder_decoder and not allows_encoder_decoder:
         message = (
             f"{name} is an encoder-decoder without a head that nbsal knows. Load a model that writes replies, such as "

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from nbsal.model import limits, lm_head, sides
+from nbsal.model import encoder_decoder, lm_head, refusals
 from nbsal.model.lm_head import LMHead
 from nbsal.model.loading import checkpoint
 from nbsal.model.loading.composite import Read
@@ -110,7 +110,7 @@ def load(
     check_kind(model)
     model = _move_to_device(model, device, in_memory=name is None)
     architecture.check_device(model)
-    limits.check_quantization(model)
+    refusals.check_quantization(model)
     architecture.check_weights(model)
     tokenize.check_tokenizer(model, passed_tokenizer, default_tokenizer)
     tokenizer = passed_tokenizer or default_tokenizer
@@ -202,7 +202,7 @@ def _move_to_device(model: Any, device: Any, in_memory: bool) -> Any:
 
 
 def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
-    if lm is not None and sides.writes_replies(model):
+    if lm is not None and encoder_decoder.writes_replies(model):
         message = f"{type(model).__name__} writes replies with an LM head of its own, which reads its layers. Omit lm."
         raise InputError(message, argument="lm", value=lm)
     if isinstance(lm, str) and lm == "tied":

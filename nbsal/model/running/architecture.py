@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.loading.composite import Composite
 from nbsal.model.loading.stand_in import StandIn
 from nbsal.model.running import batching
@@ -36,8 +36,8 @@ def task(model: nn.Module) -> str:
     if isinstance(model, Composite | StandIn):
         return model.task
     name = type(model).__name__
-    if sides.writes_replies(model):
-        return sides.REPLY
+    if encoder_decoder.writes_replies(model):
+        return encoder_decoder.REPLY
     for suffix, task_name in TASKS.items():
         if name.endswith(suffix):
             return task_name
@@ -49,18 +49,18 @@ def task(model: nn.Module) -> str:
     )
 
 
-def body(model: Any, side: str = sides.SOURCE) -> nn.Module:
+def body(model: Any, side: str = encoder_decoder.SOURCE) -> nn.Module:
     """The embeddings and blocks of a model, without its head: of an encoder-decoder, those of one side."""
-    if sides.writes_replies(model):
-        half: nn.Module = model.get_encoder() if side == sides.SOURCE else model.get_decoder()
+    if encoder_decoder.writes_replies(model):
+        half: nn.Module = model.get_encoder() if side == encoder_decoder.SOURCE else model.get_decoder()
         return half
     base: nn.Module = model.base_model
     return base
 
 
-def blocks(model: Any, side: str = sides.SOURCE) -> list[nn.Module]:
+def blocks(model: Any, side: str = encoder_decoder.SOURCE) -> list[nn.Module]:
     """The block modules in the order they are called; ALBERT calls the same module repeatedly."""
-    base, depth = body(model, side), sides.depth(model, side)
+    base, depth = body(model, side), encoder_decoder.depth(model, side)
     lists = [(name, module) for name, module in base.named_modules() if isinstance(module, nn.ModuleList)]
     for _, candidates in sorted(lists, key=lambda pair: pair[0].count(".")):
         if len(candidates) == depth:
@@ -77,7 +77,7 @@ def first_tensor(output: Any) -> Tensor:
 
 
 @contextmanager
-def record_layers(model: Any, side: str = sides.SOURCE) -> Iterator[list[Tensor]]:
+def record_layers(model: Any, side: str = encoder_decoder.SOURCE) -> Iterator[list[Tensor]]:
     """Record the embedding output and the output of every block while the model runs."""
     layers: list[Tensor] = []
 
@@ -108,10 +108,10 @@ def check_chain(model: Any, output: Tensor, hidden: Tensor) -> None:
 
 
 @contextmanager
-def replace_layer(model: Any, layer: int, states: Tensor, side: str = sides.SOURCE) -> Iterator[None]:
+def replace_layer(model: Any, layer: int, states: Tensor, side: str = encoder_decoder.SOURCE) -> Iterator[None]:
     """Run the model with `states` in place of the hidden states of a layer."""
     calls = 0
-    is_last = layer == sides.depth(model, side)
+    is_last = layer == encoder_decoder.depth(model, side)
 
     def before_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         nonlocal calls

@@ -16,7 +16,7 @@ from torch.autograd import Function
 from torch.nn import functional
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.running import architecture
 from nbsal.model.running.twin import copy_model
 
@@ -79,7 +79,11 @@ class _Turns:
 
 def _parts(model: Any) -> list[nn.Module]:
     """The blocks, and the modules that hold a table over the vocabulary."""
-    both = (sides.SOURCE, sides.REPLY) if sides.writes_replies(model) else (sides.SOURCE,)
+    both = (
+        (encoder_decoder.SOURCE, encoder_decoder.REPLY)
+        if encoder_decoder.writes_replies(model)
+        else (encoder_decoder.SOURCE,)
+    )
     blocks = dict.fromkeys(block for side in both for block in architecture.blocks(model, side))
     size = len(model.get_input_embeddings().weight)
     tables = [m for m in model.modules() if isinstance(m, nn.Embedding | nn.Linear) and len(m.weight) == size]

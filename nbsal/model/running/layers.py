@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.running import architecture, attention_maps
 from nbsal.model.running.attention_maps import AttentionRecorder
 from nbsal.model.running.layout import check_count, check_layout, check_sides
@@ -55,8 +55,8 @@ def run_model(
     reply: list[Tensor] = []
     with ExitStack() as stack:
         states = stack.enter_context(architecture.record_layers(subject.twin))
-        if subject.task == sides.REPLY:
-            reply = stack.enter_context(architecture.record_layers(subject.twin, sides.REPLY))
+        if subject.task == encoder_decoder.REPLY:
+            reply = stack.enter_context(architecture.record_layers(subject.twin, encoder_decoder.REPLY))
         if replaced is not None:
             size = inputs["input_ids"].shape[1]
             pieces = stack.enter_context(replace_states(subject, *replaced, size))
@@ -64,8 +64,10 @@ def run_model(
     if replaced is not None:
         states[replaced[0]], reply[:1] = pieces[0], pieces[1:]
     check_count("hidden states", len(states), subject.depth + 1, subject)
-    if subject.task == sides.REPLY:
-        check_count("hidden states", len(reply), sides.depth(subject.twin, sides.REPLY) + 1, subject)
+    if subject.task == encoder_decoder.REPLY:
+        check_count(
+            "hidden states", len(reply), encoder_decoder.depth(subject.twin, encoder_decoder.REPLY) + 1, subject
+        )
         both = [inputs[name].shape for name in ("input_ids", "decoder_input_ids")]
         expected = [both[0]] * len(states) + [both[1]] * len(reply)
         check_sides("hidden states", [layer.shape[:2] for layer in (*states, *reply)], expected, subject)
@@ -75,7 +77,7 @@ def run_model(
 @contextmanager
 def recorded_maps(subject: Subject, needs: Collection[str]) -> Iterator[list[Tensor]]:
     """Record the attention maps of a forward pass, in order, if any of its needs is of attention."""
-    recorder = AttentionRecorder(square=subject.task != sides.REPLY)
+    recorder = AttentionRecorder(square=subject.task != encoder_decoder.REPLY)
     needed = any(need.startswith("attention") for need in needs)
     with attention_maps.with_mode(subject.twin, recorder) if needed else nullcontext():
         yield recorder.maps
@@ -95,12 +97,14 @@ def _check_maps(subject: Subject, encoded: Encoded, maps: Sequence[Tensor]) -> N
     """Refuse attention maps of which some are missing, or that are not laid out by text and position."""
     shapes, texts = [(len(weights), *weights.shape[2:]) for weights in maps], len(encoded)
     check_count("attention maps", len(maps), map_count(subject), subject)
-    if subject.task != sides.REPLY:
+    if subject.task != encoder_decoder.REPLY:
         check_layout("attention maps", shapes, encoded, subject)
         return
-    source = sides.source_size(encoded[0])
+    source = encoder_decoder.source_size(encoded[0])
     reply = encoded.longest - source
-    crossing = [(texts, reply, reply), (texts, reply, source)] * sides.depth(subject.twin, sides.REPLY)
+    crossing = [(texts, reply, reply), (texts, reply, source)] * encoder_decoder.depth(
+        subject.twin, encoder_decoder.REPLY
+    )
     check_sides("attention maps", shapes, [(texts, source, source)] * subject.depth + crossing, subject)
 
 
@@ -127,18 +131,23 @@ def logits_at(subject: Subject, inputs: dict[str, Any], at: NDArray[np.int64]) -
 
 def map_count(subject: Subject) -> int:
     """The attention maps of a forward pass: one a block, and two a block of a decoder that also reads an encoder."""
-    return subject.depth + 2 * sides.depth(subject.twin, sides.REPLY) * (subject.task == sides.REPLY)
+    return subject.depth + 2 * encoder_decoder.depth(subject.twin, encoder_decoder.REPLY) * (
+        subject.task == encoder_decoder.REPLY
+    )
 
 
 def deepest(subject: Subject) -> int:
     """The blocks of the deeper side: what the maps over source and reply together are at most, for a whole row."""
-    return max(subject.depth, sides.depth(subject.twin, sides.REPLY) if subject.task == sides.REPLY else 0)
+    return max(
+        subject.depth,
+        encoder_decoder.depth(subject.twin, encoder_decoder.REPLY) if subject.task == encoder_decoder.REPLY else 0,
+    )
 
 
 def first_blocks(subject: Subject) -> list[nn.Module]:
     """The blocks that read embeddings: the first one, of each side."""
-    deciding = [sides.REPLY] if subject.task == sides.REPLY else []
-    return [architecture.blocks(subject.twin, side)[0] for side in (sides.SOURCE, *deciding)]
+    deciding = [encoder_decoder.REPLY] if subject.task == encoder_decoder.REPLY else []
+    return [architecture.blocks(subject.twin, side)[0] for side in (encoder_decoder.SOURCE, *deciding)]
 
 
 @contextmanager
@@ -147,9 +156,9 @@ def replace_states(subject: Subject, layer: int, states: Tensor, size: int) -> I
 
     Yields the parts of the states: those of an encoder, and those of its decoder's input.
     """
-    pieces: Parts = (states,) if subject.task != sides.REPLY else (states[:, :size], states[:, size:])
+    pieces: Parts = (states,) if subject.task != encoder_decoder.REPLY else (states[:, :size], states[:, size:])
     with ExitStack() as stack:
         stack.enter_context(architecture.replace_layer(subject.twin, layer, pieces[0]))
         for reply_states in pieces[1:]:
-            stack.enter_context(architecture.replace_layer(subject.twin, 0, reply_states, sides.REPLY))
+            stack.enter_context(architecture.replace_layer(subject.twin, 0, reply_states, encoder_decoder.REPLY))
         yield pieces

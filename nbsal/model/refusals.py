@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.model.loading.black_box import FAMILIES, BlackBox
 from nbsal.model.loading.composite import Composite, transformer_of
 from nbsal.model.loading.copies import can_dequantise, quantization
@@ -75,7 +75,7 @@ def _check_relevance(subject: Subject, name: str) -> None:
 
 def _check_gradients(subject: Subject, name: str) -> None:
     """Refuse a quantised model that passes no gradients on, such as one that also quantises what its layers read."""
-    if not (method := quantization(subject.model)) or subject.task == sides.REPLY:
+    if not (method := quantization(subject.model)) or subject.task == encoder_decoder.REPLY:
         return
     if not passes_gradients(subject):
         message = (

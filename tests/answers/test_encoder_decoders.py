@@ -8,7 +8,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.model import sides
+from nbsal.model import encoder_decoder
 from nbsal.support.errors import ModelError
 from tests import zoo
 from tests.ablation.runs import hide
@@ -39,7 +39,7 @@ def test_both_sides_are_read_as_the_model_reads_them(subjects, name):
     with torch.no_grad():
         values, _ = values_of(model, torch.tensor([result.reading.row.ids]), result.reading)
     assert result.statistics.logprob == pytest.approx(values.numpy(), abs=1e-12)
-    assert subject.task == "reply" and subject.depth == 3 and sides.depth(model, sides.REPLY) == 2
+    assert subject.task == "reply" and subject.depth == 3 and encoder_decoder.depth(model, encoder_decoder.REPLY) == 2
     frame = result.lens(k=3)
     assert set(frame["layer"]) == {0, 1, 2}
     last = frame[frame["layer"] == 2]
