@@ -98,8 +98,6 @@ def test_other_settings_are_refused(explainers, whole, changed, argument):
         run(explainers, ROWS[1:], whole)
     with refuses("methods"):
         run({"gae": explainers["gae"]}, ROWS, whole)
-    with refuses("location"):
-        corpus.open(whole)
     assert files(whole) == before
 
 
