@@ -98,19 +98,22 @@ def explain(
     """
     options = RunOptions(client, resume, overwrite, progress, cancel)
     members, storage = check_explainers(explainers), open_destination(out, source)
-    named = {"asked": asked, "documents": documents, "reply": reply}
-    columns: dict[str, str] | None = {key: name for key, name in named.items() if name is not None} or None
-    if columns is None and text == TEXT and next(iter(members.values())).subject.task in WRITERS:
+    names = {"asked": asked, "documents": documents, "reply": reply}
+    named = {key: name for key, name in names.items() if name is not None}
+    columns: dict[str, str] | None = {"asked": ASKED} | named if named else None
+    if not named and text == TEXT and next(iter(members.values())).subject.task in WRITERS:
         source, columns = find_asked(source, TEXT)
+    if shard_rows is None:
+        shard_rows = TEXTS if columns is None else REPLIES
+    size = positive_number(shard_rows, "shard_rows")
     if columns is None:
         if settings:
             raise _unknown(settings)
         rows = open_source(source, text)
-        task = Task.of_texts(members, _rows_of_shard(shard_rows, TEXTS), text, target, dtype)
+        task = Task.of_texts(members, size, text, target, dtype)
     else:
         _check_unused(text, target, dtype)
-        columns = {"asked": ASKED} | columns if columns else {}
-        task = Task.of_replies(members, _rows_of_shard(shard_rows, REPLIES), columns, settings)
+        task = Task.of_replies(members, size, columns, settings)
         rows = _open_asked(source, list(columns.values()))
     _run(task, rows, storage, options)
     return open_corpus(out)
@@ -285,10 +288,6 @@ def _open_asked(source: Any, names: Sequence[str]) -> RowStream:
     rows = open_columns(source, names, texts=False)
     plain_rows = (tuple(map(plain, row)) if isinstance(row, tuple) else plain(row) for row in rows.rows)
     return RowStream(plain_rows, rows.total)
-
-
-def _rows_of_shard(shard_rows: int | None, default: int) -> int:
-    return default if shard_rows is None else positive_number(shard_rows, "shard_rows")
 
 
 def _check_unused(text: Columns, target: Any, dtype: str) -> None:

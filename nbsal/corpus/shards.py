@@ -103,33 +103,36 @@ class Task:
         """A row of the source: a text or a pair, or a dict of what is asked, the documents and the reply."""
         if self.plan.replies is None or isinstance(value, UnreadableRow):
             return value
-        columns = self.plan.replies["columns"] or (ASKED,)
-        if self.plan.replies["columns"] == {} and isinstance(value, Mapping):
+        columns = self.plan.replies["columns"]
+        if isinstance(value, Mapping) and not columns:
             row = dict(value)
         else:
             values = value if isinstance(value, tuple) and len(value) == len(columns) else (value,)
-            row = dict(zip(columns, values, strict=False))
+            row = dict(zip(columns or [ASKED], values, strict=False))
         return row | {"documents": row.get("documents") or None}  # an empty cell holds no documents
 
 
 def explain_texts(task: Task, first: int, values: Sequence[Any], meter: Meter) -> list[Result]:
     """The explanations of each text by every explainer, in batches of similar lengths, or the texts of errors."""
-    encoded = dict(enumerate(_encode(task.subject, first, values)))
-    results: dict[int, Result] = {place: error for place, error in encoded.items() if isinstance(error, str)}
-    meter.step(len(results))
-    places = [place for place in encoded if place not in results]
-    rows = Encoded([row for row in encoded.values() if not isinstance(row, str)], task.subject.text_encoder.pad_id)
-    explained: dict[int, dict[str, Saliency]] = {place: {} for place in places}
+    encoded = _encode(task.subject, first, values)
+    errors = {place: error for place, error in enumerate(encoded) if isinstance(error, str)}
+    meter.step(len(errors))
+    places = [place for place in range(len(encoded)) if place not in errors]
+    rows = Encoded([row for row in encoded if not isinstance(row, str)], task.subject.text_encoder.pad_id)
+    explained = [dict[str, Saliency]() for _ in rows]
 
     def store(name: str, at: int, saliency: Saliency) -> None:
-        explained[places[at]][name] = saliency
+        explained[at][name] = saliency
 
     def failed(at: int, error: Exception) -> None:
-        results[places[at]] = error_text(error)
+        errors[places[at]] = error_text(error)
 
     batches = token_batches(rows, 0 if task.subject.unbatchable else task.plan.tokens)
     explain_rows(task.explainers, rows, [task.target] * len(rows), store, meter, batches, failed)
-    results = {place: _check_finite(explained[place], task.plan.dtype) for place in places} | results
+    results: dict[int, Result] = {}
+    for place, saliencies in zip(places, explained, strict=True):
+        results[place] = _check_finite(saliencies, task.plan.dtype)
+    results |= errors
     return [results[place] for place in range(len(values))]
 
 
