@@ -2,6 +2,7 @@
 
 import json
 import threading
+from contextlib import suppress
 
 import numpy as np
 import pandas
@@ -12,7 +13,8 @@ from transformers import GenerationMixin
 
 import nbsal
 from nbsal import cli, corpus
-from nbsal.support.errors import Cancelled, InputError, UnknownName
+from nbsal.corpus import shards
+from nbsal.support.errors import Cancelled, InputError, OverBudget, ServerError, UnknownName
 from tests.answers import writers
 from tests.cases import cases
 from tests.corpus.kills import files
@@ -283,6 +285,25 @@ def test_replies_of_a_shard_are_written_together_and_resumed_alike(tmp_path, mon
     shard.write_bytes(shard.read_bytes()[::-1])
     with refuses("location"):
         corpus.open_replies(parts).sources()
+
+
+@cases(
+    "error",
+    [Cancelled("stopped"), ServerError("down", status=500), OverBudget(3, 1, 9), ValueError("one")],
+)
+def test_an_error_about_all_rows_ends_the_run(explainers, tmp_path, monkeypatch, error):
+    def explain_or_fail(explainers, row, *others):
+        if row["asked"] == "Who?":
+            raise error
+        return explain_row(explainers, row, *others)
+
+    explain_row, prompts = shards.explain_row, [PROMPT, "Who?", "What?"]
+    settings = {"shard_rows": 1, "max_new_tokens": 2, "progress": False}
+    with monkeypatch.context() as patch, suppress(Cancelled, ServerError, OverBudget):
+        patch.setattr(shards, "explain_row", explain_or_fail)
+        corpus.explain_replies(explainers["gae"], prompts, tmp_path, **settings)
+    partial, of_one_row = corpus.open(tmp_path), isinstance(error, ValueError)
+    assert (partial.rows, partial.failed, partial.complete) == ((3, 1, True) if of_one_row else (1, 0, False))
 
 
 @cases("column, read", [("units", "scores"), ("gae", "sources"), ("starts", "statistics")])

@@ -161,6 +161,13 @@ def test_a_run_resumes_what_was_begun_before_files_said_labels(explain, texts, t
     assert all("Grad-CAM, layer 2" in saliency.notes()[0] for saliency in resumed)
 
 
+def test_batches_stay_as_large_as_where_a_run_was_started(explain, texts, whole, tmp_path, monkeypatch):
+    cancel_run(explain, texts, tmp_path)
+    monkeypatch.setattr(manifest, "TOKENS", {"cpu": 64})  # as on another device
+    run(explain, texts, tmp_path)
+    assert files(tmp_path) == files(whole)
+
+
 def test_a_run_in_another_format_is_refused_and_nothing_is_mixed_with_it(explain, texts, tmp_path, monkeypatch):
     gae, chats = nbsal.Explainer(writers.load(), "gae"), [[{"role": "user", "content": "Who?"}]]
     cancel_run(explain, texts, tmp_path / "texts")
