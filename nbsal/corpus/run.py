@@ -96,7 +96,7 @@ def explain(
     ...     explain(explainer, [[chat]], out, max_new_tokens=4, progress=False)
     Replies(1 reply, occlusion)
     """
-    options = RunOptions(client, resume, overwrite, progress, cancel)
+    options = ExecutionOptions(client, resume, overwrite, progress, cancel)
     members, storage = check_explainers(explainers), open_destination(out, source)
     names = {"asked": asked, "documents": documents, "reply": reply}
     named = {key: name for key, name in names.items() if name is not None}
@@ -166,7 +166,7 @@ def explain_replies(
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class ExecutionOptions:
     """How a run goes, which changes none of its results."""
 
     client: Any
@@ -181,7 +181,7 @@ class RunOptions:
             raise InputError(message, argument="client", value=self.client)
 
 
-def _run(task: Task, rows: RowStream, storage: Storage, options: RunOptions) -> None:
+def _run(task: Task, rows: RowStream, storage: Storage, options: ExecutionOptions) -> None:
     """Start or resume a run in a folder, and run the shards that are not finished.
 
     A cancelled run keeps the finished shards as `partial`.
@@ -208,7 +208,7 @@ def _run(task: Task, rows: RowStream, storage: Storage, options: RunOptions) -> 
         storage.remove_temporary_files()  # of workers that were killed during the run
 
 
-def _start(plan: RunSettings, storage: Storage, options: RunOptions) -> Manifest:
+def _start(plan: RunSettings, storage: Storage, options: ExecutionOptions) -> Manifest:
     """The manifest of the run that a folder holds, or of a new one."""
     storage.remove_temporary_files()
     manifest = Manifest.read(storage)
@@ -272,7 +272,7 @@ def check_explainers(explainers: Explainers) -> dict[str, Explainer]:
     """Explainers by name: one run each, of one model, with one way to handle long texts."""
     runs_by_name = named_explainers(explainers)
     members = {name: runs[0] for name, runs in runs_by_name.items()}
-    if any(len(runs) > 1 for runs in runs_by_name.values()):
+    if max(map(len, runs_by_name.values())) > 1:
         problem = "A corpus stores one explanation per text and name. Give each run its own name."
     elif len({explainer.subject for explainer in members.values()}) > 1:
         problem = "The explainers of a corpus must explain the same model. Use another folder for another model."
@@ -302,5 +302,5 @@ def _check_unused(text: Columns, target: Any, dtype: str) -> None:
 def _unknown(settings: Mapping[str, Any]) -> UnknownName:
     """The error for settings of replies, or misspelled ones, where texts are explained."""
     name, valid = next(iter(settings)), [name for name in signature(explain).parameters if name != "settings"]
-    problem = f"explain has no argument {name!r} for texts; for replies, pass asked=, documents= or reply=."
-    return UnknownName(name, settings[name], valid, problem, spelled=name)
+    problem, choice = f"explain has no argument {name!r} for texts.", "For replies, pass asked=, documents= or reply=."
+    return UnknownName(name, settings[name], valid, problem, choice, spelled=name)

@@ -302,7 +302,7 @@ def test_an_error_about_all_rows_ends_the_run(explainers, tmp_path, monkeypatch,
     with monkeypatch.context() as patch, suppress(Cancelled, ServerError, OverBudget):
         patch.setattr(shards, "explain_row", explain_or_fail)
         corpus.explain_replies(explainers["gae"], prompts, tmp_path, **settings)
-    partial, of_one_row = corpus.open(tmp_path), isinstance(error, ValueError)
+    partial, of_one_row = corpus.open(tmp_path), type(error) is ValueError
     assert (partial.rows, partial.failed, partial.complete) == ((3, 1, True) if of_one_row else (1, 0, False))
 
 
