@@ -39,6 +39,7 @@ class Task:
     plan: RunSettings
     target: Any = None  # of texts
     replies: ReplySettings | None = None  # how replies are written and explained; None: texts are explained
+    columns: Sequence[str] = ()  # what the values of a row that asks are; none: the row says it
 
     @classmethod
     def of_texts(
@@ -66,7 +67,7 @@ class Task:
             raise InputError(message, argument="seed", value=None)
         recorded = _plan_settings(settings, columns)
         plan = RunSettings.create(explainers, shard_rows, columns.get("asked", ASKED), replies=recorded)
-        return cls(explainers=explainers, plan=plan, replies=settings)
+        return cls(explainers=explainers, plan=plan, replies=settings, columns=tuple(columns))
 
     @property
     def subject(self) -> Subject:
@@ -79,7 +80,7 @@ class Task:
             return pending
         shards = list(pending)  # as many as are paid for
         size = self.plan.shard_rows
-        rows = {size * number + at: self.read(value) for number, some in shards for at, value in enumerate(some)}
+        rows = {size * number + at: self._asked(value) for number, some in shards for at, value in enumerate(some)}
         check_budget(self.explainers, rows, self.replies)
         return shards
 
@@ -88,10 +89,11 @@ class Task:
 
         The result does not depend on other shards, so a shard can be run again anywhere.
         """
-        first, rows = number * self.plan.shard_rows, [self.read(value) for value in values]
+        first, rows = number * self.plan.shard_rows, values
         if self.replies is None:
-            results = explain_texts(self, first, rows, meter)
+            results = _explain_texts(self, first, rows, meter)
         else:
+            rows = [self._asked(value) for value in values]
             results = _explain_replies(self, self.replies, first, rows, meter)
         cells = to_cells(self.plan, first, rows, results)
         data = to_bytes(self.plan, cells)
@@ -99,20 +101,19 @@ class Task:
         storage.write(shard.name, data)
         return shard
 
-    def read(self, value: Any) -> Any:
-        """A row of the source: a text or a pair, or a dict of what is asked, the documents and the reply."""
-        if self.plan.replies is None or isinstance(value, UnreadableRow):
+    def _asked(self, value: Any) -> Any:
+        """A row of the source as a dict of what is asked, the documents and the reply."""
+        if isinstance(value, UnreadableRow):
             return value
-        columns = self.plan.replies["columns"]
-        if isinstance(value, Mapping) and not columns:
+        if isinstance(value, Mapping) and not self.columns:
             row = dict(value)
         else:
-            values = value if isinstance(value, tuple) and len(value) == len(columns) else (value,)
-            row = dict(zip(columns or [ASKED], values, strict=False))
+            values = value if isinstance(value, tuple) and len(value) == len(self.columns) else (value,)
+            row = dict(zip(self.columns or [ASKED], values, strict=False))
         return row | {"documents": row.get("documents") or None}  # an empty cell holds no documents
 
 
-def explain_texts(task: Task, first: int, values: Sequence[Any], meter: Meter) -> list[Result]:
+def _explain_texts(task: Task, first: int, values: Sequence[Any], meter: Meter) -> list[Result]:
     """The explanations of each text by every explainer, in batches of similar lengths, or the texts of errors."""
     encoded = _encode(task.subject, first, values)
     errors = {place: error for place, error in enumerate(encoded) if isinstance(error, str)}
