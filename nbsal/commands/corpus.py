@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     explainers = [nbsal.Explainer(subject, name, **settings) for name in names]
     try:
         with _client(options.scheduler) as client:
-            corpus = (_explain_replies if replies else _explain_texts)(explainers, client, options)
+            corpus = _explain(explainers, client, options)
     except KeyboardInterrupt:
         print(f"Interrupted. Run the same command again to resume from {options.out}.", file=sys.stderr)
         raise
@@ -78,18 +78,16 @@ def run(options: argparse.Namespace) -> int:
     return 1
 
 
-def _explain_texts(explainers: "list[nbsal.Explainer]", client: Any, options: argparse.Namespace) -> Any:
-    text = options.text if options.pair is None else (options.text, options.pair)
-    settings = {"target": parse_target(options.target, explainers[0].subject), "shard_rows": options.shard_rows}
-    return nbsal.corpus.explain(explainers, options.source, options.out, text, client, **settings)
-
-
-def _explain_replies(explainers: "list[nbsal.Explainer]", client: Any, options: argparse.Namespace) -> Any:
-    columns = {"asked": options.asked, "documents": options.documents, "reply": options.reply}
-    settings = {name: getattr(options, name) for name in ("unit", "hops", "shard_rows", "max_new_tokens")}
-    if options.seed is not None:
-        settings |= {"seed": options.seed, "do_sample": True}
-    return nbsal.corpus.explain_replies(explainers, options.source, options.out, client=client, **columns, **settings)
+def _explain(explainers: "list[nbsal.Explainer]", client: Any, options: argparse.Namespace) -> Any:
+    settings: dict[str, Any] = {"shard_rows": options.shard_rows}
+    if options.asked is None:
+        settings["text"] = options.text if options.pair is None else (options.text, options.pair)
+        settings["target"] = parse_target(options.target, explainers[0].subject)
+    else:
+        names = ("asked", "documents", "reply", "unit", "hops", "max_new_tokens")
+        settings |= {name: getattr(options, name) for name in names}
+        settings |= {} if options.seed is None else {"seed": options.seed, "do_sample": True}
+    return nbsal.corpus.explain(explainers, options.source, options.out, client=client, **settings)
 
 
 def _client(address: str | None) -> AbstractContextManager[Any]:
