@@ -33,7 +33,7 @@ def add_arguments(corpus: argparse.ArgumentParser) -> None:
     corpus.add_argument(
         "--scheduler", metavar="ADDRESS", help="address of a Dask cluster (default: run in this process)"
     )
-    replies = corpus.add_argument_group("replies", "Explain the replies of a language model, if --asked is passed.")
+    replies = corpus.add_argument_group("replies", "Explain the replies of a language model, if a column is named.")
     replies.add_argument("--asked", metavar="COLUMN", help="column of the prompts or lists of messages")
     replies.add_argument("--documents", metavar="COLUMN", help="column of the lists of documents")
     replies.add_argument("--reply", metavar="COLUMN", help="column of the replies (default: the model writes them)")
@@ -46,7 +46,7 @@ def add_arguments(corpus: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from nbsal.methods.default import default_for_reply
 
-    replies = options.asked is not None
+    replies = any(column is not None for column in (options.asked, options.documents, options.reply))
     model = options.model or ("demo/notes" if replies else nbsal.samples.default_classifier())
     subject = nbsal.load(model, lm=options.lm)
     settings = {} if options.layer is None else {"layer": options.layer}
@@ -62,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"Interrupted. Run the same command again to resume from {options.out}.", file=sys.stderr)
         raise
+    replies = isinstance(corpus, nbsal.corpus.Replies)  # a source may say so without --asked
     noun = "reply" if replies else "text"
     counts = ((corpus.rows, "row" if replies else "text"), (corpus.tokens, "token"), (corpus.size, "byte"))
     print(f"{options.out}: {', '.join(plural(*count) for count in counts)}")
@@ -79,15 +80,20 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _explain(explainers: "list[nbsal.Explainer]", client: Any, options: argparse.Namespace) -> Any:
+    from nbsal.explain.reply_settings import DEFAULTS
+
+    columns = {"asked": options.asked, "documents": options.documents, "reply": options.reply}
     settings: dict[str, Any] = {"shard_rows": options.shard_rows}
     if options.asked is None:
         settings["text"] = options.text if options.pair is None else (options.text, options.pair)
         settings["target"] = parse_target(options.target, explainers[0].subject)
-    else:
-        names = ("asked", "documents", "reply", "unit", "hops", "max_new_tokens")
-        settings |= {name: getattr(options, name) for name in names}
-        settings |= {} if options.seed is None else {"seed": options.seed, "do_sample": True}
-    return nbsal.corpus.explain(explainers, options.source, options.out, client=client, **settings)
+    settings |= {} if options.unit is None else {"unit": options.unit}
+    settings |= {"hops": options.hops} if options.hops else {}
+    if options.max_new_tokens != DEFAULTS["max_new_tokens"]:
+        settings["max_new_tokens"] = options.max_new_tokens
+    if options.seed is not None:
+        settings |= {"seed": options.seed, "do_sample": True}
+    return nbsal.corpus.explain(explainers, options.source, options.out, client=client, **columns, **settings)
 
 
 def _client(address: str | None) -> AbstractContextManager[Any]:

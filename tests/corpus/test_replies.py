@@ -253,6 +253,10 @@ def test_the_command_explains_replies(capsys, tmp_path):
     replies = corpus.open_replies(out)
     assert replies.methods == ["gae", "rollout"] and replies.plan.replies["unit"] == "word"
     assert cli.main([*arguments, "--seed", "4"]) == 2 and "Traceback" not in capsys.readouterr().err
+    source.write_text(json.dumps({"messages": CHAT, "reply": " A joy."}))  # a row that asks, without names of columns
+    arguments = ["corpus", str(source), f"{out}-chat", *arguments[3:5], "--method", "gae", "--unit", "word"]
+    assert cli.main(arguments) == 0 and "1 row" in capsys.readouterr().out
+    assert corpus.open(f"{out}-chat").plan.replies["unit"] == "word"
 
 
 def test_replies_of_a_shard_are_written_together_and_resumed_alike(tmp_path, monkeypatch):
