@@ -75,7 +75,7 @@ UNCHECKED = [
     (POSITIVE | {"special": 0.6}, {"warm": 1}, "positive, 99.8 %. Ranked first among the words: warm (not checked)."),
     (POSITIVE | {"about_target": False}, {"warm": 1}, "positive, 99.8 %. Attended to most: warm (not checked)."),
     (
-        POSITIVE | {"parts": 2},
+        POSITIVE | {"parts": ("first text", "second text")},
         {"warm": 1},
         "positive, 99.8 %. Ranked first: warm (first text) (not checked).",
     ),

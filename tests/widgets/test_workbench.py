@@ -129,12 +129,12 @@ def test_a_check_that_was_pressed_survives_a_panel_that_comes_into_sight(explain
         time.sleep(0.01)
     started, check = Event(), checked_view.checking.check
 
-    def slow(saliency, ablation, way, target, passes, meter):
+    def slow(words, passes, meter):
         if not started.is_set():
             started.set()
             while True:
                 meter.check()
-        return check(saliency, ablation, way, target, passes, meter)
+        return check(words, passes, meter)
 
     monkeypatch.setattr(checked_view.checking, "check", slow)
     view.handle_check()
