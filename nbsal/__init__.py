@@ -26,6 +26,8 @@ from sys import modules
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from nbsal.support import rooms
+
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
@@ -136,6 +138,9 @@ def _load(module: str, name: str) -> ModuleType:
         return lazy.load(f"nbsal.{module}", f"nbsal.{name}")
     finally:
         message.update({"text/plain": ""}, raw=True)
+
+
+rooms.views = lambda: _load("widgets", "widgets")
 
 
 def _in_notebook() -> bool:
