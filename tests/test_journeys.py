@@ -31,7 +31,7 @@ HOUSE = {  # a file, what it says
     "nbsal/methods/far.py": f"from nbsal.methods import near\n{TABLE}\n@register('far')\nclass Far: ...",
     "nbsal/methods/reference/far.py": f"from nbsal.methods import near\n{TABLE}",
     "nbsal/explain/facts.py": "LABELS = {'near': 'Near', 'far': 'Far'}\nNEAR = 'near'\n\nclass Near: ...",
-    "nbsal/model/maps.py": f"samples = import_module('nbsal.evaluation')\nsupport = LazyModule('nbsal.support')\n{TABLE}",
+    "nbsal/model/maps.py": f"games = import_module('nbsal.evaluation')\nsupport = LazyModule('nbsal.support')\n{TABLE}",
     "nbsal/widgets/view.py": "class View:\n    def __init__(self, a, b, c, *, d, e, f, g, **rest): ...\n\n"
     "def show(a, b, c, d, e, f): ...\nLazyClass('nbsal.model.subject', 'Subject')",
 }

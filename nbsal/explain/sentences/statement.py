@@ -50,7 +50,7 @@ class Statement:
 
     sentence: list[Phrase]
     state: State = "unchecked"
-    line: str = ""
+    evidence_line: str = ""
     effects: tuple[tuple[str, str, float | None], ...] = ()
     advice: Advice = ""
 
@@ -58,7 +58,7 @@ class Statement:
     def notes(self) -> list[str]:
         """The lines below the sentence where there are no bars."""
         effects = " · ".join(f"{label} {value}" for label, value, _ in self.effects)
-        return [note for note in (self.line, effects, CALLS[self.advice]) if note]
+        return [note for note in (self.evidence_line, effects, CALLS[self.advice]) if note]
 
     def text(self) -> str:
         return plain(self.sentence)
