@@ -17,6 +17,7 @@ from nbsal.explain.saliency import Saliency
 from nbsal.explain.scoring.reply_experiment import ReplyExperiment
 from nbsal.explain.scoring.running import SpanSaliency
 from nbsal.explain.sentences.decision_facts import DECIDED, TOO_LONG, HiddenUnit, Outcome
+from nbsal.explain.sentences.reply_facts import source_names
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.subject import Subject
 from nbsal.model.target import BEST, Target
@@ -162,7 +163,11 @@ class ReplyWords(HiddenWords):
     @property
     def scored(self) -> Sequence[tuple[str, float, int]]:
         sources, scores = self.experiment.reading.prompt.sources, self.saliency.scores
-        names = [unit.name if unit.text == sources[unit.source].text else unit.text for unit in self.experiment.parts]
+        whole = [name.sentence for name in source_names(sources)]
+        names = [
+            whole[unit.source] if unit.text == sources[unit.source].text else unit.text
+            for unit in self.experiment.parts
+        ]
         sums = [float(scores[list(unit.tokens)].sum()) for unit in self.experiment.parts]
         return [(name, score, 0) for name, score in zip(names, sums, strict=True)]
 
