@@ -14,7 +14,7 @@ from nbsal.explain import answer_file
 from nbsal.explain import answer_tables as tables
 from nbsal.explain.answer_page import AnswerPicture, answer_html
 from nbsal.explain.explained import NOTABLE_GAP, Explained, gap_advice
-from nbsal.explain.judgement import Judgement, judge
+from nbsal.explain.judgement import Judgement, JudgeSettings, judge
 from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics, Unit
 from nbsal.explain.prompt.reply_span import tokens_of
 from nbsal.explain.scoring.hops import ALL, SUMMED_HOPS, Count, Hops, check_hops, follow_answer
@@ -215,8 +215,7 @@ class Answer(Explained):
         experiment = self._still_running().experiment
         if unit is not None:
             experiment = experiment.with_units(self.reading.units(unit))
-        scores = self.unit_scores(experiment.parts)
-        return judge(self.method, scores, experiment, self.tokens_of, k, random, subsets, seed, progress, cancel)
+        return judge(self, experiment, JudgeSettings(k, random, subsets, seed), progress, cancel)
 
     def lens(self, layers: Sequence[int] | None = None, k: int = 5) -> "pandas.DataFrame":
         """What each layer says in place of each token of the reply, decoded by the model's LM head.
