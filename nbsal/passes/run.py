@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from nbsal.model.running import batching
+from nbsal.model.running import memory
 from nbsal.passes import trace
 from nbsal.passes.plan import TraceJob
 from nbsal.passes.trace import Trace
@@ -51,7 +51,7 @@ def _run_in_halves(job: TraceJob, use: Use, meter: Meter, record: Callable[[Trac
                 if error.part != "weights" or attempt == ATTEMPTS - 1:
                     raise
 
-    batching.run_in_halves(range(size), run_part)
+    memory.run_in_halves(range(size), run_part)
 
 
 def _hand_over(job: TraceJob, use: Use, meter: Meter, recorded: Trace) -> None:

@@ -15,11 +15,19 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from nbsal.model.running import architecture, attention_maps, memory
+from nbsal.model.running import attention_maps, memory
 from nbsal.model.running.attention_maps import HeadSwitch
-from nbsal.model.running.finite import check_finite
-from nbsal.model.running.layers import Parts, check_recorded, deepest, join, recorded_maps, run_model
-from nbsal.model.running.layout import check_count, unpad
+from nbsal.model.running.checks import check_count, check_finite
+from nbsal.model.running.layers import (
+    Parts,
+    check_recorded,
+    deepest,
+    forward_mode,
+    join,
+    recorded_maps,
+    run_model,
+    unpad,
+)
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
 from nbsal.model.targets import decide
@@ -138,7 +146,7 @@ class Trace:
 
     def _propagate(self, rules: Rules, attention_filter: AttentionFilter) -> RelevanceMaps:
         """Relevance of the targets; rules other than the default need another forward pass."""
-        with architecture.forward_mode(gradients=True):
+        with forward_mode(gradients=True):
             graph = self.relevance_graph if rules == DEFAULT else (self.graphs or {}).get(rules)
             graph = run_for_relevance(self.subject, self.encoded, rules) if graph is None else graph
             if self.graphs is not None:
@@ -216,7 +224,7 @@ class AtOnce:
         held = memory.WHOLE_MAPS_OF_RELEVANCE if needs_relevance else memory.WHOLE_MAPS * needs_attention
         states, depth = memory.STATES * bool(gradient_names), deepest(subject)
         memory.check_fits(subject, encoded, held * depth, states * depth)
-        with architecture.forward_mode(bool(gradient_names) or needs_relevance):
+        with forward_mode(bool(gradient_names) or needs_relevance):
             with (
                 recorded_maps(subject, needs) as maps,
                 relevance_forward(subject, DEFAULT) if needs_relevance else nullcontext() as relevance_mode,
@@ -304,7 +312,7 @@ def decide_without_heads(subject: Subject, encoded: Encoded, targets: Sequence[A
 
     def run() -> Tensor:
         with (
-            architecture.forward_mode(gradients=False),
+            forward_mode(gradients=False),
             attention_maps.with_switch(subject.twin, switch),
         ):
             return subject.logits(subject.inputs(encoded))
