@@ -1,7 +1,7 @@
 """One forward pass of a subject with its hidden layers; those of an encoder-decoder have parts of both sides."""
 
 import inspect
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +23,11 @@ from nbsal.model.text.tokens import Encoded
 ATTENTION = frozenset({"attention", "attention_grad"})  # what is needed of attention
 STATES = frozenset({"hidden", "hidden_grad", "relevance"})  # what is read of hidden states
 Parts = tuple[Tensor, ...]  # tensors that make up one when they are joined along positions
+
+
+def reads_attention(needs: Iterable[str]) -> bool:
+    """Whether something of the attention maps is needed."""
+    return not ATTENTION.isdisjoint(needs)
 
 
 @dataclass(frozen=True)
@@ -52,10 +57,10 @@ def join(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(list(parts), 1)
 
 
-def unpad(logits: Tensor, encoded: Encoded) -> list[Tensor]:
+def unpad(logits: Tensor, encoded: Encoded) -> Iterator[Tensor]:
     """The logits of each text, without those at padding."""
-    rows = zip(encoded, logits, strict=True)
-    return [row_logits[: len(row)] if row_logits.ndim > 1 else row_logits for row, row_logits in rows]
+    for row, row_logits in zip(encoded, logits, strict=True):
+        yield row_logits[: len(row)] if row_logits.ndim > 1 else row_logits
 
 
 @contextmanager
@@ -94,7 +99,7 @@ def run_model(
 @contextmanager
 def recorded_maps(subject: Subject, needs: Collection[str]) -> Iterator[list[Tensor]]:
     """Record the attention maps of a forward pass, in order, if any of its needs is of attention."""
-    if ATTENTION.isdisjoint(needs):
+    if not reads_attention(needs):
         yield []
         return
     recorder = AttentionRecorder(square=subject.task != encoder_decoder.REPLY)
@@ -108,7 +113,7 @@ def check_recorded(
     """Refuse hidden states and attention maps, where they are needed, that are not laid out by text and position."""
     if not STATES.isdisjoint(needs):
         check_layout("hidden states", layers.shapes, encoded, subject)
-    if not ATTENTION.isdisjoint(needs):
+    if reads_attention(needs):
         _check_maps(subject, encoded, maps)
 
 
