@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -360,7 +360,7 @@ class Subject:
 
     def logits(self, inputs: dict[str, Any]) -> Tensor:
         """The logits: [batch, label], for spans [batch, position, 2], else [batch, position, label or token]."""
-        return self.exclusively(lambda: self._run(inputs))
+        return self._twin.run(partial(self._run, inputs))
 
     def _run(self, inputs: dict[str, Any]) -> Tensor:
         self._twin.once(architecture.check_device)  # the user may have moved or converted the model

@@ -91,7 +91,7 @@ def plan(
     """
     whole = TraceJob(subject, rows, range(len(rows)), targets, tuple(readers))
     if not long_texts:
-        return [*_group(whole, readers, len(rows))]
+        return list(_group(whole, readers, len(rows)))
     jobs: list[TraceJob] = []
     if short := [place for place in range(len(rows)) if place not in long_texts]:
         jobs += _group(whole.part(short), readers, len(short))

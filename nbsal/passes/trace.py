@@ -304,7 +304,7 @@ class ByBlock:
 
 def _decisions(subject: Subject, encoded: Encoded, logits: Tensor, targets: Sequence[Any] | None) -> list[Decision]:
     requested = list(targets) if targets is not None else [None] * len(encoded)
-    rows = zip(encoded, unpad(logits, encoded), requested, strict=True)
+    rows = zip(encoded.rows, unpad(logits, encoded), requested, strict=True)
     return [decide(subject, row, row_logits, target) for row, row_logits, target in rows]
 
 

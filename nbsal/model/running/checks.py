@@ -30,7 +30,7 @@ def is_finite(tensor: Tensor) -> bool:
     if not tensor.numel():
         return True
     extremes = torch.aminmax(tensor.float() if tensor.dtype.itemsize == 1 else tensor)  # 8 bits have no order
-    return all(math.isfinite(extreme) for extreme in map(Tensor.item, extremes))
+    return all(map(math.isfinite, map(Tensor.item, extremes)))
 
 
 def check_finite(*tensors: Tensor) -> None:

@@ -59,7 +59,7 @@ def join(parts: Sequence[Tensor]) -> Tensor:
 
 def unpad(logits: Tensor, encoded: Encoded) -> Iterator[Tensor]:
     """The logits of each text, without those at padding."""
-    for row, row_logits in zip(encoded, logits, strict=True):
+    for row, row_logits in zip(encoded.rows, logits, strict=True):
         yield row_logits[: len(row)] if row_logits.ndim > 1 else row_logits
 
 
