@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from nbsal.model.loading.usage import PLAIN, PREDICTS_TOKENS, Preprocessing
 from nbsal.model.pooling import Pooling, probe
 from nbsal.model.running import architecture
 from nbsal.model.running.double import double_model
+from nbsal.model.running.modes import ChangedGradients
 from nbsal.model.running.twin import DIRECT, Convert, Twin, precision_errors, twin_of
 from nbsal.model.served.served_model import Served
 from nbsal.model.text.tokenize import TextEncoder
@@ -28,15 +29,6 @@ from nbsal.support.errors import InputError, LanguageHeadError
 from nbsal.support.validation import Text, checked
 
 Result = TypeVar("Result")
-
-
-class ChangedGradients(Protocol):
-    """How the gradients of a model's passes are changed; a call makes the copy of a subject that has them."""
-
-    def __call__(self, subject: "Subject") -> "Subject": ...
-    @property
-    def reads_weights(self) -> bool: ...
-    def running(self, model: Any) -> AbstractContextManager[None]: ...
 
 
 @checked

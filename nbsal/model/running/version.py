@@ -60,6 +60,8 @@ class Version:
             self.values.append(tuple(attributes))
             for name, value in attributes.items():
                 kind = type(value)
+                if kind in _CONTAINERS and not value:  # as most are
+                    continue
                 if kind in _VALUES:
                     if name != "training":  # always off in an explanation
                         self.values.append(value)
@@ -67,7 +69,11 @@ class Version:
                     self.values.append(tuple(value))
                     self.objects += value.values()
                     modules += filter(self._is_new, value.values())
-                elif kind not in _CONTAINERS or value:
+                elif name in ("_parameters", "_buffers"):
+                    self.values.append(tuple(value))
+                    for tensor in value.values():
+                        self._add(tensor, 0)
+                else:
                     self._add(value, DEPTH)
 
     def with_numbers(self) -> "Version":
