@@ -50,7 +50,7 @@ class TraceJob:
     work: float = 0.0  # how many texts this counts as in a report of progress
 
     def part(self, numbers: Sequence[int]) -> "TraceJob":
-        """The job of some of its texts."""
+        """The job of some of its texts, in their order."""
         if len(numbers) == len(self.rows):
             return self
         return replace(

@@ -22,15 +22,14 @@ def record_job(job: TraceJob) -> Trace:
 def run(jobs: Iterable[TraceJob], use: Use, meter: Meter, record: Callable[[TraceJob], Trace] = record_job) -> None:
     """Run each job, and call `use` with the job, each of its names and the trace, then release the trace.
 
-        A job that does not fit into memory is run in halves. `meter` counts the work of the jobs.
+    A job that does not fit into memory is run in halves. `meter` counts the work of the jobs.
 
-        >>> import nbsal
-        >>> from nbsal.passes import trace
-    from nbsal.passes.plan import plan
-        >>> subject = nbsal.load("demo/reviews")
-        >>> jobs = plan({"simple": nbsal.Simple()}, subject, subject.encode(["A joy.", "A bore."]), [None, None])
-        >>> run(jobs, lambda job, name, trace: print(name, [decision.label for decision in trace.decisions]), Meter(2))
-        simple ['positive', 'negative']
+    >>> import nbsal
+    >>> from nbsal.passes.plan import plan
+    >>> subject = nbsal.load("demo/reviews")
+    >>> jobs = plan({"simple": nbsal.Simple()}, subject, subject.encode(["A joy.", "A bore."]), [None, None])
+    >>> run(jobs, lambda job, name, trace: print(name, [decision.label for decision in trace.decisions]), Meter(2))
+    simple ['positive', 'negative']
     """
     for job in jobs:
         part = meter.part(job.work, 1)
