@@ -12,8 +12,7 @@ from torch import Tensor
 from nbsal.explain.scoring.running import ReplyMethod
 from nbsal.methods.paths import AlongPaths, Path
 from nbsal.methods.upper_layers import Point, UpperLayers
-from nbsal.model.running import architecture
-from nbsal.model.running.layers import run_model
+from nbsal.model.running.layers import forward_mode, run_model
 from nbsal.model.target import Target
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.passes import reply_trace, trace
@@ -124,5 +123,5 @@ class _AlongPaths:
     def _logits(self, states: Tensor) -> Tensor:
         """The logits with other states in the layer."""
         subject = self.upper.trace.subject
-        with architecture.forward_mode(gradients=False):
+        with forward_mode(gradients=False):
             return run_model(subject, self.upper.inputs, (self.upper.layer, states))[0]
