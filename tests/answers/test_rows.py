@@ -154,8 +154,8 @@ def test_a_long_reply_is_explained_in_shorter_texts(subjects, monkeypatch, metho
     explain = nbsal.Explainer(subjects["llama"], method)
     monkeypatch.setattr(running, "SHARED", 5)
     result = explain.reply("Who?", " The company wrote it. " * 4, progress=False)
-    parts = list(Predictions(result.reading, result.number).shared())
-    assert len(parts) == -(-len(result.ids) // 5) > 1 and len(parts[0][1]) == result.reading.start + 4
+    parts = list(Predictions(result.reading, result.number).texts("pass"))
+    assert len(parts) == -(-len(result.ids) // 5) > 1 and len(parts[0][1][0]) == result.reading.start + 4
     monkeypatch.setattr(running, "SHARED", 1_000)
     whole = explain.reply("Who?", result.ids, progress=False)
     assert axioms.relative(result.scores, whole.scores) < 1e-7
