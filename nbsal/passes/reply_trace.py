@@ -52,11 +52,12 @@ def run_targets(
     if not shared:
         run(plan(methods, subject, encoded, targets), use, meter)
         return
-    readers = methods.values()
-    model = next(iter(readers)).subject_for(subject)
-    needs = frozenset[str]().union(*(method.needs for method in readers))
-    layers = frozenset[int]().union(*(method.layers(model.depth) for method in readers))
-    by_block = all(method.by_block for method in readers)
+    model = next(iter(methods.values())).subject_for(subject)
+    needs, layers, by_block = frozenset[str](), frozenset[int](), True
+    for method in methods.values():
+        needs |= method.needs
+        layers |= method.layers(model.depth)
+        by_block &= method.by_block
     job = TraceJob(model, encoded, places, targets, tuple(methods), needs, layers, by_block, work=len(targets))
     if shared == "graph":
         _each_from_graph(job, use, meter)
@@ -119,8 +120,8 @@ def each_prediction(
                         getattr(part, f"{name}_grad")[index] = gradient
                 return part
 
-            numbers = range(len(targets))
-            run((job.part(numbers[at : at + count]) for at in numbers[::count]), use, meter, propagate)
+            for first in range(0, len(targets), count):
+                run([job.part(range(first, min(first + count, len(targets))))], use, meter, propagate)
 
     subject.exclusively(run_row)
 

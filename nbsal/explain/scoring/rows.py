@@ -15,7 +15,6 @@ from nbsal.passes.trace import Trace
 from nbsal.support.arrays import Floats
 from nbsal.support.progress import Meter
 
-NUMBERS = int | float
 Group = Mapping[str, ReplyMethod]  # of one model and number, which can share traces
 
 
@@ -25,7 +24,7 @@ class Rows:
 
     scores: ScoreMatrix
     explained: int = 0  # tokens that have their scores
-    notes: list[Mapping[str, Any]] = field(default_factory=list)  # of the method, on each token
+    numbers: dict[str, list[float]] = field(default_factory=dict)  # of each token by name, among the method's notes
 
     @classmethod
     def empty(cls, running: ReplyMethod) -> Self:
@@ -35,16 +34,13 @@ class Rows:
             return cls(ScoreMatrix.of_units(np.zeros((count, 0)), [], size))
         return cls(ScoreMatrix(np.zeros((count, size))))
 
-    def fill(self, token: int, scores: Floats, note: Mapping[str, Any]) -> None:
+    def fill(self, token: int, scores: Floats, notes: Mapping[str, Any]) -> None:
         """Fill in the scores of a token, over the text that is read for it, after those of all tokens before."""
         self.scores.columns[token, : len(scores)] = scores
-        self.notes[token:], self.explained = [note], token + 1
-
-    @property
-    def numbers(self) -> Mapping[str, Sequence[float]]:
-        """The numbers among the notes, by name: what the scores of each token should sum to, and others."""
-        names = dict.fromkeys(name for note in self.notes for name, value in note.items() if isinstance(value, NUMBERS))
-        return {name: [note[name] for note in self.notes] for name in names}
+        self.explained = token + 1
+        for name, value in notes.items():
+            if isinstance(value, int | float):
+                self.numbers.setdefault(name, [])[token:] = [value]
 
 
 def default_number(explainer: Explains) -> str:
@@ -99,12 +95,10 @@ def _score_by_traces(group: Group, rows: Mapping[str, Rows], meter: Meter, batch
 
         def use(job: TraceJob, name: str, part: Trace, tokens: Sequence[int] = tokens) -> None:
             scores = methods[name].total(part).detach().double().cpu().numpy()
-            for at, row, own, note in zip(job.places, part.encoded, scores, methods[name].notes(part), strict=True):
-                rows[name].fill(tokens[at], own[: len(row)], note)
+            for at, row, own, notes in zip(job.places, part.encoded, scores, methods[name].notes(part), strict=True):
+                rows[name].fill(tokens[at], own[: len(row)], notes)
 
-        targets, steps = (
-            [first.predictions.target(token) for token in tokens],
-            meter.part(len(group) * len(tokens), len(tokens)),
-        )
+        targets = [first.predictions.target(token) for token in tokens]
+        steps = meter.part(len(tokens) * len(group), len(tokens))
         subject = first.explainer.subject
         reply_trace.run_targets(methods, subject, texts, targets, shares, use, steps, batch_size)
