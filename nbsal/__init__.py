@@ -26,6 +26,8 @@ from sys import modules
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from nbsal.support import rooms
+
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ _MODULES = {
 
 
 # These open and show results, without torch.
-_LIGHT = {
+_WITHOUT_TORCH = {
     *("explain.answer", "corpus", "evaluation", "evaluation.audit.result", "evaluation.clouds", "evaluation.data"),
     *("explain.saliency", "figures", "heads", "methods", "model.served.endpoint", "model.target"),
     *("model.text.tokens", "samples", "support.errors", "support.progress", "widgets"),
@@ -122,7 +124,7 @@ def __getattr__(name: str) -> Any:
 
 def _load(module: str, name: str) -> ModuleType:
     """Import the part of the package that has a name; in a notebook, say so when that loads torch."""
-    if module in _LIGHT:
+    if module in _WITHOUT_TORCH:
         return import_module(f"nbsal.{module}")
     from nbsal.support import lazy
 
@@ -136,6 +138,9 @@ def _load(module: str, name: str) -> ModuleType:
         return lazy.load(f"nbsal.{module}", f"nbsal.{name}")
     finally:
         message.update({"text/plain": ""}, raw=True)
+
+
+rooms.views = lambda: _load("widgets", "widgets")
 
 
 def _in_notebook() -> bool:

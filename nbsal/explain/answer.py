@@ -13,8 +13,8 @@ from nbsal.ablation.texts import REMOVE
 from nbsal.explain import answer_file
 from nbsal.explain import answer_tables as tables
 from nbsal.explain.answer_page import AnswerPicture, answer_html
-from nbsal.explain.explanation import NOTABLE_GAP, gap_advice
-from nbsal.explain.judgement import Judgement, judge
+from nbsal.explain.explained import NOTABLE_GAP, Explained, gap_advice
+from nbsal.explain.judgement import Judgement, JudgeSettings, judge
 from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics, Unit
 from nbsal.explain.prompt.reply_span import tokens_of
 from nbsal.explain.scoring.hops import ALL, SUMMED_HOPS, Count, Hops, check_hops, follow_answer
@@ -27,9 +27,7 @@ from nbsal.explain.sentences.phrases import PhraseMatrix
 from nbsal.explain.sentences.reply_facts import PartFacts, ReplyFacts
 from nbsal.explain.sentences.reply_sentences import statement
 from nbsal.explain.sentences.statement import Statement
-from nbsal.methods.facts import label_of
 from nbsal.model.target import Target
-from nbsal.render.exports import Exportable
 from nbsal.render.headline import percent
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
@@ -42,7 +40,7 @@ SUMMED = "scores of the reply's tokens, added up; the view Answers explains the 
 
 @dataclass(frozen=True, eq=False)
 @checked
-class Answer(Exportable):
+class Answer(Explained):
     """The scores of every token of a reply, [reply token, token of prompt and reply]; `nbsal.answer` makes it.
 
     `units` are the parts that `sources` speaks of. `linear` says whether the sum of some rows explains the sum of their
@@ -68,6 +66,8 @@ class Answer(Exportable):
     evidence: Evidence | None = None  # what leaving out the sources changes
     followed: Hops | None = None  # scores of the tokens through the reply (see `through`), which all else shows
     running: ReplyMethod | None = field(default=None, repr=False)  # the model, to explain spans and rivals; not saved
+
+    noun, unsaved = "Answer", ("running", "origin")  # the model, and the request that the prompt was read from
 
     @property
     def text(self) -> str:
@@ -155,18 +155,20 @@ class Answer(Exportable):
         """
         return tables.sources(self, k, rows, hops)
 
-    def of(self, span: Any, hops: Count | None = None) -> SpanSaliency:
+    def of(self, span: Any, hops: Count | None = None, check: bool | int = False) -> SpanSaliency:
         """The explanation of a part of the reply as one target: a token, a slice, (start, end) characters, or a text.
 
         A text must occur once. For methods whose scores do not add up over tokens, the method runs again. The result's
         `every_layer` explains the same target at every layer. With `hops`, the scores are shares, followed through the
-        reply (see `through`); the provenance says what share arrived at each hop.
+        reply (see `through`); the provenance says what share arrived at each hop. With `check`, also measure what
+        hiding words of the prompt does to the part, in at most 20 forward passes (or `check=32`).
         """
         tokens, hops = self.tokens_of(span), self.hops_of(hops)
         target = None if self.running is None else self.running.sum_target(tokens)
         changes = self.provenance.get("change")
         change = sum(changes[token] for token in tokens) if changes and max(tokens) < self.explained else None
-        return self._saliency(self._span_scores(tokens), tokens, self._text_of(tokens), target, change, hops)
+        saliency = self._saliency(self._span_scores(tokens), tokens, self._text_of(tokens), target, change, hops)
+        return self._still_running().check(saliency, check) if check else saliency
 
     def _span_scores(self, tokens: Sequence[int]) -> Floats:
         """The scores of some tokens as one target, not followed through the reply."""
@@ -213,8 +215,7 @@ class Answer(Exportable):
         experiment = self._still_running().experiment
         if unit is not None:
             experiment = experiment.with_units(self.reading.units(unit))
-        scores = self.unit_scores(experiment.parts)
-        return judge(self.method, scores, experiment, self.tokens_of, k, random, subsets, seed, progress, cancel)
+        return judge(self, experiment, JudgeSettings(k, random, subsets, seed), progress, cancel)
 
     def lens(self, layers: Sequence[int] | None = None, k: int = 5) -> "pandas.DataFrame":
         """What each layer says in place of each token of the reply, decoded by the model's LM head.
@@ -236,9 +237,6 @@ class Answer(Exportable):
         """The reply with its sources, shaded by what they add to it, as HTML without scripts."""
         return answer_html(self.picture())
 
-    def _page_title(self) -> str:
-        return self.statement().text()
-
     def _as_view(self, views: Any) -> Any:
         return views.Answers(self)
 
@@ -246,8 +244,7 @@ class Answer(Exportable):
     def facts(self) -> ReplyFacts:
         """The facts of which every sentence of the answer is made."""
         route = None if self.followed is None else partial(find_route, self.reading, self.scores, self.followed)
-        label, level = label_of(self.method, self.provenance), self.evidence_level
-        return ReplyFacts(self.reading, self.followed_matrix, self.evidence, label, route, level)
+        return ReplyFacts(self.reading, self.followed_matrix, self.evidence, self.label, route, self.evidence_level)
 
     @property
     def evidence_level(self) -> Level:
@@ -255,8 +252,15 @@ class Answer(Exportable):
         return evidence_level(self.reading, self.provenance.get("unit"))
 
     def statement(self) -> Statement:
-        """What is said about the reply, how it was checked, and the measured values."""
         return statement(self.facts.part(self.facts.opened()))
+
+    def effects(self, span: Any = None) -> "pandas.DataFrame":
+        """What leaving out sources does to the reply, or to a part of it: a row for each source, or sentence of it."""
+        facts = self.facts.part(() if span is None else self.tokens_of(span))
+        if not facts.checked:
+            message = "Nothing was left out yet. Call answer.check(), or nbsal.answer with check=True."
+            raise InputError(message, argument="check")
+        return facts.to_frame()
 
     def check(self, progress: Progress = True, cancel: Event | None = None) -> Self:
         """The answer with its evidence: the same reply is scored without each source, and without all documents."""
@@ -291,13 +295,11 @@ class Answer(Exportable):
         )
 
     def notes(self) -> list[str]:
-        """What a reader must know to judge the scores."""
         layer = self.provenance.get("parameters", {}).get("layer")
         place = f", layer {layer}" if isinstance(layer, int) else ""
         written = "reply written by the model" if self.provenance.get("reply") == "generated" else "given reply"
         model = str(self.provenance.get("model", ""))
-        label = label_of(self.method, self.provenance)
-        lines = [*filter(None, [model]), f"{label}{place}, {self.number}", written]
+        lines = [*filter(None, [model]), f"{self.label}{place}, {self.number}", written]
         if changes := self.provenance.get("change"):
             gaps, sizes = np.abs(self.provenance["gap"]).sum(), np.abs(changes).sum()
             share = gaps / sizes if sizes else 0.0
@@ -309,21 +311,15 @@ class Answer(Exportable):
             lines.append(f"cancelled: the first {self.explained} of {plural(len(self.ids), 'token')} have scores")
         return lines
 
-    def _repr_html_(self) -> str:
-        return self.render_html()
-
     def __repr__(self) -> str:
         return f"Answer({self.text!r:.60} | {self.statement().text()})"
 
-    def save(self, path: str | Path) -> None:
-        """Save everything but the model: `load` gives all but spans that need another run."""
-        answer_file.save(Answer, self, path)
-
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Load what `save` wrote."""
-        answer: Self = answer_file.load(cls, path)
-        return answer
+    def _load_json(cls, path: str | Path) -> Self:
+        return cls(**answer_file.fields_from_json(path))
+
+    def _check_fields(self) -> None:
+        answer_file.check_fields(self)
 
     def unit_scores(self, units: Sequence[Unit] | None = None) -> Floats:
         """The scores of some units, by default those of the answer, [reply token, unit]."""

@@ -1,4 +1,4 @@
-"""What the file of a saved answer holds: everything but the model."""
+"""Whether the fields of a saved answer fit each other, and files of an earlier format."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,6 @@ from nbsal.explain.scoring.hops import Hops
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
 from nbsal.explain.sentences.evidence import Evidence, hides
 from nbsal.model.loading.plain_values import from_plain, numbers
-from nbsal.model.loading.result_file import load_result, save_result
 from nbsal.model.loading.saved_files import check_format, read_json
 
 FORMAT = 1  # of JSON, which 0.2.0 wrote during its development
@@ -21,17 +20,7 @@ _PLAIN = {"method": str, "number": str, "linear": bool, "provenance": dict}
 _RIVALS = tuple[tuple[tuple[str, float], ...], ...]
 
 
-def save(kind: Any, answer: Any, path: str | Path) -> None:
-    """Write an answer, without the model and the request that it was read from."""
-    save_result(path, kind, "Answer", answer, _check, ("running", "origin"))
-
-
-def load(kind: Any, path: str | Path) -> Any:
-    """Read what `save` wrote; a damaged file is refused."""
-    return load_result(path, kind, "Answer", lambda path: kind(**_from_json(path)), _check)
-
-
-def _from_json(path: str | Path) -> dict[str, Any]:
+def fields_from_json(path: str | Path) -> dict[str, Any]:
     """The fields of an answer that 0.2.0 wrote during its development."""
     content = read_json(path)
     check_format(path, content["nbsal"], FORMAT)
@@ -58,7 +47,7 @@ def _statistic(name: str, values: Any) -> Any:
     return np.array(from_plain(tuple[float, ...], values), np.int64 if name == "rank" else np.float64)
 
 
-def _check(answer: Any) -> None:
+def check_fields(answer: Any) -> None:
     """Raise ValueError or another error of damage if the parts do not fit each other."""
     reading, statistics, matrix = answer.reading, answer.statistics, answer.score_matrix
     size = len(reading.reply_ids)

@@ -4,15 +4,17 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from threading import Event
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import torch
 from torch import Tensor
 
 from nbsal.ablation.engine import Ablation
 from nbsal.explain import checking
+from nbsal.explain.answer import Answer
 from nbsal.explain.batches import explain_batch, explain_many, plan_batch, windows_of
 from nbsal.explain.explanation import PAIRED, versions
+from nbsal.explain.hidden_words import words_of
 from nbsal.explain.replies import explain_rows
 from nbsal.explain.reply import explain_reply, plan_reply
 from nbsal.explain.reply_settings import ReplySettings
@@ -38,11 +40,11 @@ from nbsal.support.validation import Text, check_texts, checked
 from nbsal.support.warning import warn_once
 
 if TYPE_CHECKING:
-    from nbsal.explain.answer import Answer
     from nbsal.model.served.calls import CallEstimate
 
 LONG = ("truncate", "window")
 ENTAILMENT = "entailment"  # the label of models that judge pairs of texts
+E = TypeVar("E", Saliency, Answer)
 EVERY = "all"  # the target that stands for each label
 
 
@@ -122,22 +124,28 @@ class Explainer:
 
     def check(
         self,
-        saliency: Saliency,
+        explained: E,
         target: Any = None,
         passes: bool | int = True,
         progress: Progress = False,
         cancel: Event | None = None,
-    ) -> Saliency:
-        """Measure what hiding the strongest words of an explanation does to the decision; `target` is its target.
+    ) -> E:
+        """Measure what hiding the strongest words of an explanation does; `target` is the target that was explained.
+
+        Of a part of a reply, which `Answer.of` returns, words of the prompt are hidden, and of a whole `Answer` its
+        sources. `effects()` of the result is a table of what was hidden, and what came out.
 
         >>> import nbsal
         >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
         >>> explain.check(explain("A warm and funny film.")).check.state
         'supported'
         """
-        limit, ablation, way = budget(passes), Ablation(self.subject), checking.way_of(self.method)
+        if isinstance(explained, Answer):
+            return explained.check(progress, cancel)
+        limit = budget(passes)
         with Meter(limit, progress, cancel) as meter:
-            return saliency.with_check(checking.check(saliency, ablation, way, target, limit, meter))
+            words = words_of(explained, Ablation(self.subject), checking.way_of(self.method), target)
+            return explained.with_check(checking.check(words, limit, meter))
 
     def rescue(self, text: Text, target: Any = None, passes: bool | int = True) -> Saliency:
         """Explain a text by another method: the first of the default ones whose words matter once they are hidden.
@@ -154,8 +162,8 @@ class Explainer:
         tried: list[tuple[float, Saliency]] = []
         for rival in self._rivals():
             (saliency,) = explain_batch({"": rival}, encoded, [target])[""]
-            way = checking.way_of(rival.method)
-            check = checking.check(saliency, ablation, way, target, limit, Meter(None))
+            words = words_of(saliency, ablation, checking.way_of(rival.method), target)
+            check = checking.check(words, limit, Meter(None))
             tried.append((check.effect(check.together), saliency.with_check(check)))
             if check.state == "supported":
                 return tried[-1][1]
@@ -199,11 +207,11 @@ class Explainer:
         """
         return plan_reply({"": self}, asked, reply, ReplySettings.parse(self.subject.tokenizer, settings))
 
-    def reply(self, asked: Any, reply: Any = None, **settings: Any) -> "Answer":
+    def reply(self, asked: Any, reply: Any = None, **settings: Any) -> Answer:
         """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""
         return explain_reply({"": self}, asked, reply, ReplySettings.parse(self.subject.tokenizer, settings))[""]
 
-    def replies(self, rows: Any, **settings: Any) -> "list[Answer]":
+    def replies(self, rows: Any, **settings: Any) -> list[Answer]:
         """Explain many replies: rows are prompts, or dicts with "asked", "documents", "reply"; see `explain_rows`."""
         return explain_rows(self, rows, **settings)
 

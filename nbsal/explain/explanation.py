@@ -1,7 +1,7 @@
-"""What every explanation of a text holds: scores, tokens, the decision and its provenance."""
+"""What the explanation of a decision holds: scores, tokens, the decision and its provenance."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
@@ -11,39 +11,28 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nbsal.explain.explained import NOTABLE_GAP, Explained, gap_advice
 from nbsal.explain.sentences.decision_facts import Check
-from nbsal.methods import labels
-from nbsal.methods.facts import label_of
 from nbsal.model.loading.plain_values import from_plain, numbers
-from nbsal.model.loading.result_file import load_result, save_result
 from nbsal.model.loading.saved_files import check_format, read_json
 from nbsal.model.text.tokens import Row, Span, Word
-from nbsal.render.exports import Exportable
 from nbsal.render.names import display_name
 from nbsal.support.arrays import Flags
-from nbsal.support.errors import InputError, NbsalError
+from nbsal.support.errors import InputError
 from nbsal.support.validation import Text, checked, plural
 
-NOTABLE_GAP = 0.05  # share of the explained change from which a completeness gap is marked
 FORMAT = 1  # of JSON, which 0.2.0 wrote during its development
 PAIRED = "The model was fine-tuned on single texts, and this is a pair. Pass one text."
 PLACE = re.compile(r" (\[\d+:\d+\]|(at|after) .* \[\d+(:\d+)?\])$", re.DOTALL)  # where a target is in the text
 TYPES = {"target": str, "prediction": str, "method": str, "provenance": dict}  # of the entries in a file
 ARRAYS = ("probabilities", "scores", "tie_breaker")
-_NOUNS = {1: "Saliency", 2: "LayerSaliency"}  # by the dimensions of the scores
 Floats = NDArray[np.floating[Any]]
-
-
-def gap_advice(provenance: dict[str, Any]) -> str:
-    """What closes the gap of scores, for the end of a note."""
-    takes_more = provenance.get("method") == "integrated" and provenance.get("parameters", {}).get("tolerance") is None
-    return f"; Integrated(tolerance={NOTABLE_GAP}) takes as many points as it needs" if takes_more else ""
 
 
 @dataclass(frozen=True, eq=False)
 @checked
-class Explanation(Exportable):
-    """What every explanation of a text records: scores, text and tokens, the decision, and how it was computed.
+class Explanation(Explained):
+    """The explanation of a decision about a text: scores, text and tokens, the decision, and how it was computed.
 
     `target` is what was explained, `prediction` what the model predicts, both by name; `provenance` records the model,
     the method and its settings.
@@ -143,36 +132,14 @@ class Explanation(Exportable):
         return display_name(label, is_token=bool(self.provenance.get("predicts_token")))
 
     @property
-    def about_target(self) -> bool:
-        """Whether the scores depend on the target; assumed of methods of which nothing is known."""
-        return "not_about_target" not in self._promise
-
-    @property
     def signed(self) -> bool:
         """Whether the scores speak for and against the target; assumed of methods of which nothing is known."""
         return "nonnegative" not in self._promise or bool((self.scores < 0).any())
 
-    @property
-    def _promise(self) -> Collection[str]:
-        """What is known of the method's scores: by provenance, or, of earlier files, by the method's name."""
-        if isinstance(promise := self.provenance.get("promise"), list):
-            return promise
-        if (own := labels.own_promise(self.method)) is not None:
-            return own
-        try:
-            from nbsal.methods import catalogue
-
-            method: Any = catalogue.create(self.method)
-        except NbsalError:  # torch is missing, the name is unknown, or the method of another package needs settings
-            return ()
-        return getattr(method, "promise", ())
-
     def notes(self) -> list[str]:
-        """What a reader must know to judge the scores: model, method, truncation, windows, completeness gap."""
         layer = self.provenance.get("parameters", {}).get("layer")
         place = (f", layer {layer}" if layer else ", embeddings") if isinstance(layer, int) else ""
-        label = label_of(self.method, self.provenance)
-        lines = [f"{self.provenance.get('model', '')} · {label}{place}".removeprefix(" · ")]
+        lines = [f"{self.provenance.get('model', '')} · {self.label}{place}".removeprefix(" · ")]
         if self.row.dropped:
             dropped = plural(self.row.dropped, "token")
             lines.append(f"The text is longer than the model reads: the last {dropped} were not read.")
@@ -207,20 +174,13 @@ class Explanation(Exportable):
         return ", ".join([self.method, *settings, str(self.provenance.get("dtype", ""))])
 
     def save(self, path: str | Path) -> None:
-        """Save in a file of its own format; `load` restores every number exactly, without any model."""
         if not np.isfinite(self.scores).all():
             message = "The scores contain NaN or infinity, which a file cannot hold."
             raise InputError(message, argument="scores", value=self.scores)
-        save_result(path, Explanation, _NOUNS[self.dimensions], self, _check)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Load what `save` wrote."""
-        return load_result(path, cls, _NOUNS[cls.dimensions], cls._load_json, _check)
+        super().save(path)
 
     @classmethod
     def _load_json(cls, path: str | Path) -> Self:
-        """Load what 0.2.0 wrote during its development."""
         content = read_json(path)
         check_format(path, content["nbsal"], FORMAT)
         dtype = {"float32": np.float32, "float64": np.float64}[content["dtype"]]
@@ -229,18 +189,16 @@ class Explanation(Exportable):
         checks = from_plain(dict[int, Check], content["checks"])
         return cls(row=from_plain(Row, content["row"]), checks=checks, **names, **arrays)
 
-
-def _check(explanation: Explanation) -> None:
-    """Raise ValueError or another error of damage if the parts do not fit each other."""
-    explanation.row.check_fields()
-    shape, ties = explanation.scores.shape, explanation.tie_breaker.shape
-    if len(shape) != explanation.dimensions or shape[-1] != len(explanation.row) or shape != ties:
-        raise ValueError("the numbers of scores and tokens differ")
-    if not all(np.isfinite(getattr(explanation, name)).all() for name in ARRAYS):
-        raise ValueError("numbers that are NaN or infinite")
-    if type(explanation.provenance["parameters"]) is not dict:
-        raise ValueError("the settings of the method have the wrong type")
-    explanation.caption(), explanation.notes()  # fail now, not later, on provenance with wrong values
+    def _check_fields(self) -> None:
+        self.row.check_fields()
+        shape, ties = self.scores.shape, self.tie_breaker.shape
+        if len(shape) != self.dimensions or shape[-1] != len(self.row) or shape != ties:
+            raise ValueError("the numbers of scores and tokens differ")
+        if not all(np.isfinite(getattr(self, name)).all() for name in ARRAYS):
+            raise ValueError("numbers that are NaN or infinite")
+        if type(self.provenance["parameters"]) is not dict:
+            raise ValueError("the settings of the method have the wrong type")
+        self.caption(), self.notes()  # fail now, not later, on provenance with wrong values
 
 
 @cache

@@ -111,35 +111,51 @@ class Judgement:
         return f"Judgement({self.method}: mean drop {self.drop:.2f}, {finding})"
 
 
+@dataclass(frozen=True)
+class JudgeSettings:
+    """How many units are hidden for the first rows of a judgement, and how many orders and subsets are drawn."""
+
+    k: Sequence[int]
+    random: int
+    subsets: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        for name in ("random", "subsets"):
+            positive_number(getattr(self, name), name)
+        seed_number(self.seed)
+        steps = as_list(self.k, "k", "must be a list of numbers of units")
+        object.__setattr__(self, "k", tuple(positive_number(step, "k") for step in steps))
+
+
 def judge(
-    method: str,
-    scores: Floats,
-    experiment: ReplyExperiment,
-    tokens_of: Callable[[Any], Sequence[int]],
-    k: Sequence[int],
-    random: int,
-    subsets: int,
-    seed: int,
-    progress: Progress,
-    cancel: Event | None,
+    answer: Any, experiment: ReplyExperiment, settings: JudgeSettings, progress: Progress, cancel: Event | None
 ) -> Judgement:
-    """Hide units best first, in random orders and in random subsets; `scores` are [reply token, unit]."""
+    """Hide the units of an experiment, those with the largest scores first, in random orders and in random subsets."""
     count = len(experiment.units)
     if count < 2:
         message = f"The prompt has {plural(count, 'unit')} to hide, and orders need two. Choose a smaller unit."
         raise InputError(message, argument="unit", value=count)
-    random, subsets, seed = positive_number(random, "random"), positive_number(subsets, "subsets"), seed_number(seed)
-    steps = tuple(positive_number(step, "k") for step in as_list(k, "k", "must be a list of numbers of units"))
-    tokens = tuple(experiment.reading.content)
-    best_first = np.argsort(-scores[list(tokens)].sum(0), kind="stable")
-    generator = np.random.default_rng(seed)
-    orders = [best_first, *(generator.permutation(count) for _ in range(random))]
+    scores, tokens, subsets = answer.unit_scores(experiment.parts), answer.reading.content, settings.subsets
+    best_first = np.argsort(-scores[tokens].sum(0), kind="stable")
+    generator = np.random.default_rng(settings.seed)
+    orders = [best_first, *(generator.permutation(count) for _ in range(settings.random))]
     drawn = tables.drawn(1 - generator.random((subsets, count)), 0.5)
     table = np.concatenate([*(tables.without_first(order, range(count + 1)) for order in orders), drawn])
     with Meter(len(table), progress, cancel) as meter:
         values = experiment.numbers(table, meter=meter)
     curves = values[:-subsets].reshape(len(orders), count + 1, -1)
-    return Judgement(method, tokens_of, steps, curves[0], curves[1:], drawn, values[-subsets:], scores, tokens)
+    return Judgement(
+        answer.method,
+        answer.tokens_of,
+        tuple(settings.k),
+        curves[0],
+        curves[1:],
+        drawn,
+        values[-subsets:],
+        scores,
+        tuple(tokens),
+    )
 
 
 def _mean_drop(curve: Floats) -> float:

@@ -30,6 +30,8 @@ class Saliency(Explanation):
     True
     """
 
+    noun = "Saliency"
+
     @cached_property
     def order(self) -> list[int]:
         """Positions of content tokens, most important first: by score, then by tie-breaker, then by position."""
@@ -74,6 +76,11 @@ class Saliency(Explanation):
         """The score of each word: the sum of its tokens' scores."""
         return [float(sum(self.scores[i] for i in word.tokens)) for word in self.words]
 
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """What the parts of a text of several are called in sentences."""
+        return ("first text", "second text") if len(self.row.parts) > 1 else ()
+
     def scored_words(self) -> list[tuple[str, float, int]]:
         """The text, the score and the part of each word."""
         return [(word.text, score, word.segment) for word, score in zip(self.words, self.word_scores, strict=True)]
@@ -86,6 +93,12 @@ class Saliency(Explanation):
     def check(self) -> Check | None:
         """What hiding its words does to the decision, if that was measured."""
         return self.checks.get(0)
+
+    def effects(self) -> "pandas.DataFrame":
+        if self.check is None:
+            message = "Nothing was hidden yet. Explain with check=True, or call explain.check(saliency)."
+            raise InputError(message, argument="check")
+        return self.check.to_frame()
 
     def facts(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> DecisionFacts:
         """The facts from which sentences are made; `target_probability` is that of another class that is explained.
@@ -101,7 +114,7 @@ class Saliency(Explanation):
             self.contrary,
             self.scored_words(),
             self.about_target,
-            len(self.row.parts),
+            self.part_names,
             self.special_share(),
             heads_off,
             self.check,
@@ -148,9 +161,6 @@ class Saliency(Explanation):
         ]
         return html.block_html(statement.text(), "".join(body), self.notes(), titled=False)
 
-    def _page_title(self) -> str:
-        return self.statement().text()
-
     def _as_view(self, views: Any) -> Any:
         return views.Highlight(self)
 
@@ -185,9 +195,6 @@ class Saliency(Explanation):
         ax.spines[["top", "right"]].set_visible(False)
         return ax
 
-    def _repr_html_(self) -> str:
-        return self.render_html()
-
     def __repr__(self) -> str:
         best = ", ".join(f"{self.tokens[i]} {self.scores[i]:+.3g}" for i in self.order[:3])
         return html.visible(f"Saliency({self.caption()}: {best})")
@@ -206,7 +213,7 @@ class LayerSaliency(Explanation):
     'joy'
     """
 
-    dimensions = 2
+    noun, dimensions = "LayerSaliency", 2
 
     def rows(self) -> list[Saliency]:
         """The explanations of all layers."""
@@ -278,9 +285,6 @@ class LayerSaliency(Explanation):
 
     def _as_view(self, views: Any) -> Any:
         return views.Layers(self)
-
-    def _repr_html_(self) -> str:
-        return self.render_html()
 
     def __repr__(self) -> str:
         size = f"{len(self.scores)} layers, {plural(len(self.tokens), 'token')}"

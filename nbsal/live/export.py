@@ -11,9 +11,9 @@ import torch
 
 from nbsal.live.parts import StoredTensor, parts_of, sizes_of
 from nbsal.live.tokenizer import tokenizer_tables
-from nbsal.model.rounding import FULL
 from nbsal.model.subject import Subject
 from nbsal.support.errors import file_error
+from nbsal.support.rounding import FULL
 from nbsal.support.validation import checked
 
 FORMAT = 1  # of the files; pages refuse others

@@ -6,9 +6,9 @@ from typing import Any
 from torch import Tensor
 
 from nbsal.model.loading.usage import PLAIN
-from nbsal.model.rounding import FULL, Floats, Rounded, rounded_weights
 from nbsal.model.subject import Subject
 from nbsal.support.errors import ModelError
+from nbsal.support.rounding import FULL, Floats, Rounded, rounded_weights
 
 KINDS = "BertForSequenceClassification with a softmax over its classes, without adapters"
 BLOCKS, EMBEDDINGS = 8, 4  # bits

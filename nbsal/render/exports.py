@@ -1,10 +1,10 @@
 """The HTML page of a result, or of a view of one: returned as text, or written into a file."""
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any, overload
 
 from nbsal.render import html
+from nbsal.support import rooms
 from nbsal.support.validation import checked
 
 
@@ -55,7 +55,7 @@ class Exportable:
 
     def _view_page(self, place: Path | None) -> str:
         """The page of the view, which runs without Python; with a `place`, where the page is to be, a live one."""
-        view = self._as_view(import_module("nbsal.widgets"))  # by name: the views are a room above all results
+        view = self._as_view(rooms.views())
         try:
             return str(view._view_page(place))
         finally:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+NUMBERS = "no one two three four five six seven eight nine ten".split()
 CERTAIN = 0.9995
 CLOSE = 0.001  # probabilities that differ by less are told apart by a second digit
 
@@ -38,6 +39,15 @@ def in_row(names: Sequence[Sequence[Phrase]]) -> list[Phrase]:
     last = len(names) - 1
     joints = ["" if number == 0 else " and " if number == last else ", " for number in range(len(names))]
     return phrases(*(part for joint, name in zip(joints, names, strict=True) for part in (joint, name)))
+
+
+def number_word(count: int) -> str:
+    """A number in a sentence: in words up to ten.
+
+    >>> number_word(2), number_word(12)
+    ('two', '12')
+    """
+    return NUMBERS[count] if count < len(NUMBERS) else str(count)
 
 
 def percent(share: float, digits: int = 1) -> str:

@@ -13,6 +13,6 @@ from nbsal.samples.embedded import build as build
 from nbsal.samples.embedded import build_lm as build_lm
 from nbsal.samples.embedded import default_classifier as default_classifier
 from nbsal.samples.embedded import delta as delta
-from nbsal.samples.embedded import mask as mask
+from nbsal.samples.embedded import mask_file as mask_file
 from nbsal.samples.embedded import texts as texts
 from nbsal.samples.embedded import tokenizer as tokenizer

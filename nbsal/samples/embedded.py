@@ -5,7 +5,6 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from nbsal.model.head_mask import HeadMask
 from nbsal.samples import base, notes, planted, small
 from nbsal.support.errors import UnknownName, WeightsError
 from nbsal.support.validation import checked
@@ -59,15 +58,15 @@ def delta(name: str) -> Any:
 
 
 @checked
-def mask(name: str) -> HeadMask | None:
-    """The attention heads of an embedded model that follow syntax or position, from `tests/training/masks.py`.
+def mask_file(name: str) -> Path | None:
+    """The file of an embedded model's heads that follow syntax or position, written by `tests/training/masks.py`.
 
-    >>> mask("demo/reviews").shape
-    (6, 12)
+    >>> mask_file("demo/reviews").name
+    'reviews.nbsal'
     """
     _check_name(name)
     path = MASKS / f"{name.removeprefix('demo/')}.nbsal"
-    return HeadMask.load(path) if path.exists() else None
+    return path if path.exists() else None
 
 
 def default_classifier() -> str:

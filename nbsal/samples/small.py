@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nbsal.model.rounding import rounded_weights, unpacked
 from nbsal.samples.base import class_settings
 from nbsal.support.lazy import torch, transformers
+from nbsal.support.rounding import rounded_weights, unpacked
 
 NAME = "demo/reviews-small"
 VOCABULARY = Path(__file__).parent / "small_vocabulary.json"

@@ -22,15 +22,15 @@ from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.lazy import pandas
 from nbsal.widgets.base import NO_SOURCE, View
+from nbsal.widgets.content import answer_parts as parts
+from nbsal.widgets.content.answer_curve import curve_trait
+from nbsal.widgets.content.answer_parts import AnswerResult, Rewritten, SpanScores, Struck
+from nbsal.widgets.content.asked import Asked, reply_choices
 from nbsal.widgets.explainer_view import Shading, with_settings
 from nbsal.widgets.page import jobs, wire
 from nbsal.widgets.page.choices import MethodTraits
 from nbsal.widgets.page.html_export import asset
 from nbsal.widgets.page.last_value import LastValue
-from nbsal.widgets.parts import answer_parts as parts
-from nbsal.widgets.parts.answer_curve import curve_trait
-from nbsal.widgets.parts.answer_parts import AnswerResult, Rewritten, SpanScores, Struck
-from nbsal.widgets.parts.asked import Asked, reply_choices
 
 LEVELS = ("token", "word", "sentence", "document")
 ORDERS = 10  # random orders beside the hiding curve

@@ -16,11 +16,11 @@ from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import Text, checked, plural, text_list
 from nbsal.widgets.base import View
+from nbsal.widgets.content import audit_parts as parts
+from nbsal.widgets.content.audit_parts import Hidden, ShownAudit
 from nbsal.widgets.page import jobs
 from nbsal.widgets.page.html_export import asset
 from nbsal.widgets.page.last_value import LastValue
-from nbsal.widgets.parts import audit_parts as parts
-from nbsal.widgets.parts.audit_parts import Hidden, ShownAudit
 
 EXAMPLES, ROWS = 4, 8  # texts, and rows of each table, of static HTML
 BARS, PICTURED = 12, 3  # words and texts of a picture

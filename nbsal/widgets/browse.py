@@ -16,12 +16,12 @@ from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import Text, check_one_per_text, checked
+from nbsal.widgets.content.table_columns import Columns
+from nbsal.widgets.content.text_table import COLUMNS, PAGE, Entry, Filters, TablePage, make_page
 from nbsal.widgets.corpus_view import CorpusView, excerpt_html, list_texts
 from nbsal.widgets.explainer_view import Shading
 from nbsal.widgets.page import jobs, wire
 from nbsal.widgets.page.html_export import asset
-from nbsal.widgets.parts.table_columns import Columns
-from nbsal.widgets.parts.text_table import COLUMNS, PAGE, Entry, Filters, TablePage, make_page
 
 HEADINGS = ("No.", "Text", "Prediction", "Ranked first")
 LONGEST = 160  # characters of a text that is not explained yet

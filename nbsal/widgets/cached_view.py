@@ -18,18 +18,18 @@ PAUSE = 0.2  # seconds without a new text before more than its scores is compute
 
 
 @dataclass(frozen=True)
-class PartJob:
-    """What a part may call while it computes: `meter(total)` counts its steps, `show(value)` shows a first version."""
+class PanelJob:
+    """What a panel may call while it computes: `meter(total)` counts its steps, `show(value)` shows a first version."""
 
     meter: Callable[[int], Meter]
     show: Callable[[Any], None]
 
 
-class Part:
-    """A part of a view: something computed from a text beside its scores, and the traits that show it.
+class Panel:
+    """A panel of a view: something computed from a text beside its scores, and the traits that show it.
 
-    `depends_on` names the inputs that the part needs, or is None if it needs the scores. While it is computed, the
-    page shows no value, or with `keeps_previous` the previous one. A quick part is shown `with_scores`, at once; the
+    `depends_on` names the inputs that the panel needs, or is None if it needs the scores. While it is computed, the
+    page shows no value, or with `keeps_previous` the previous one. A quick panel is shown `with_scores`, at once; the
     others follow one by one.
     """
 
@@ -37,8 +37,8 @@ class Part:
     keeps_previous: ClassVar[bool] = False
     with_scores: ClassVar[bool] = False
 
-    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> Any:
-        """Compute the value of the part."""
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PanelJob) -> Any:
+        """Compute the value of the panel."""
         raise NotImplementedError
 
     def publish(self, value: Any) -> dict[str, Any]:
@@ -48,14 +48,14 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class TextResult:
-    """The scores of a text, and the values of those parts that are computed, by name."""
+    """The scores of a text, and the values of those panels that are computed, by name."""
 
     saliency: Saliency
     parts: dict[str, Any] = field(default_factory=dict)
 
 
 class CachedView(ExplainerView):
-    """A view of a text's scores and of further parts; `result` is the Saliency.
+    """A view of a text's scores and of further panels; `result` is the Saliency.
 
     `reading_inputs` names the inputs that the scores depend on. `from_explainer` fills `parts`.
     """
@@ -63,7 +63,7 @@ class CachedView(ExplainerView):
     reading_inputs: ClassVar[tuple[str, ...]] = ExplainerView.inputs
 
     def __init__(self, source: Any, text: Any = None, **settings: Any) -> None:
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, Panel] = {}
         self._saliency = LastValue()
         self._values: dict[str, LastValue] = {}
         super().__init__(source, text, **settings)
@@ -123,7 +123,7 @@ class CachedView(ExplainerView):
         def show(value: Any) -> None:
             self.show_partial(job, TextResult(result.saliency, result.parts | {name: value}))
 
-        part_job = PartJob(partial(self.meter, job), show)
+        part_job = PanelJob(partial(self.meter, job), show)
         return self._values[name].get(key, lambda: self.parts[name].compute(result.saliency, inputs, part_job))
 
     def _part_keys(self, key: list[Any], inputs: dict[str, Any]) -> dict[str, Any]:

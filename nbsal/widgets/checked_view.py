@@ -10,7 +10,7 @@ from typing import Any
 import traitlets
 
 from nbsal.explain.explanation import Explanation
-from nbsal.explain.lazy import Explainer, checking
+from nbsal.explain.lazy import Explainer, HiddenWords, checking, hidden_words
 from nbsal.explain.sentences.decision_facts import PASSES, Check, Outcome, Search, budget
 from nbsal.explain.sentences.statement import Statement
 from nbsal.methods.lazy import Ablation
@@ -176,9 +176,8 @@ class CheckedView(View):
             if passes == AUTO:
                 wait_for_pause(job, self._worker, lambda: False, min(max(seconds, PAUSES[0]), PAUSES[1]))
             meter = Meter(limit, lambda done, _: self._show_checking(job, done, limit), job.cancel)
-            ablation, way = self._ablation_for(result), checking.way_of(explainer.method)
-            check = checking.check(result.rows()[row], ablation, way, inputs["target"], limit, meter)
-            self._end_check(job, {}, result, result.with_check(check, row))
+            words = self._words_of(result, row, explainer, inputs)
+            self._end_check(job, {}, result, result.with_check(checking.check(words, limit, meter), row))
 
     def _run_search(self, result: Any, row: int, inputs: dict[str, Any], job: jobs.Job) -> None:
         """Search on the worker for a set of words that turns the decision."""
@@ -198,12 +197,18 @@ class CheckedView(View):
             self._end_check(job, {}, result, result.with_check(replace(result.checks[row], search=search), row))
 
     def _first_checked(self, result: Any, row: int, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
-        ablation, start = self._ablation_for(result), perf_counter()
-        meter = Meter(None, cancel=job.cancel)
-        way = checking.way_of(explainer.method)
-        check: Check = checking.first_check(result.rows()[row], ablation, way, inputs["target"], meter)
+        start = perf_counter()
+        words = self._words_of(result, row, explainer, inputs, recorded=False)
+        check: Check = checking.first_check(words, Meter(None, cancel=job.cancel))
         self._pass_seconds = (perf_counter() - start) / checking.FIRST
         return result.with_check(check, row)
+
+    def _words_of(
+        self, result: Any, row: int, explainer: Explainer, inputs: dict[str, Any], recorded: bool = True
+    ) -> HiddenWords:
+        ablation, way = self._ablation_for(result), checking.way_of(explainer.method)
+        words: HiddenWords = hidden_words.words_of(result.rows()[row], ablation, way, inputs["target"], recorded)
+        return words
 
     def _ablation_for(self, result: Any) -> Ablation:
         """What hides the words of a result, without what it has run on texts that were typed before."""

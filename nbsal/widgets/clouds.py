@@ -15,11 +15,7 @@ from nbsal.render.headline import percent
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import Figure, pandas
 from nbsal.support.validation import Text, checked, plural
-from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
-from nbsal.widgets.page import jobs
-from nbsal.widgets.page.html_export import asset
-from nbsal.widgets.page.last_value import LastValue
-from nbsal.widgets.parts.word_clouds import (
+from nbsal.widgets.content.word_clouds import (
     MAX_TEXTS,
     MIN_TEXTS,
     CloudWord,
@@ -29,6 +25,10 @@ from nbsal.widgets.parts.word_clouds import (
     cloud_traits,
     texts_with,
 )
+from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
+from nbsal.widgets.page import jobs
+from nbsal.widgets.page.html_export import asset
+from nbsal.widgets.page.last_value import LastValue
 
 SIZE = (600, 300)  # pixels of a cloud in a picture
 COLUMNS = 2  # clouds beside each other in a picture

@@ -14,6 +14,7 @@ from nbsal.render.headline import percent
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
+from nbsal.widgets.content.compared_pair import BADGES, ComparedPair
 from nbsal.widgets.explainer_view import (
     TARGET_JSON,
     ExplainerView,
@@ -31,7 +32,6 @@ from nbsal.widgets.page.choices import (
     with_method,
 )
 from nbsal.widgets.page.html_export import asset
-from nbsal.widgets.parts.compared_pair import BADGES, ComparedPair
 
 LEVELS = ("word", "token")
 SCALES = {"own": "100 % = each one's strongest word", "shared": "100 % = the strongest word of both"}

@@ -21,12 +21,8 @@ from nbsal.render.looks import LINES
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Axes, Figure, pandas
-from nbsal.widgets.cached_view import CachedView, Part, PartJob
-from nbsal.widgets.highlight import scored_text, text_html
-from nbsal.widgets.page.html_export import asset
-from nbsal.widgets.page.last_value import LastValue
-from nbsal.widgets.page.wire import LIKELIEST
-from nbsal.widgets.parts.game_words import (
+from nbsal.widgets.cached_view import CachedView, Panel, PanelJob
+from nbsal.widgets.content.game_words import (
     curve_name,
     finding,
     footnote,
@@ -35,7 +31,7 @@ from nbsal.widgets.parts.game_words import (
     results_finding,
     step_phrases,
 )
-from nbsal.widgets.parts.token_games import (
+from nbsal.widgets.content.token_games import (
     MAX_STEPS,
     RANDOM_NAME,
     GameCurve,
@@ -44,6 +40,10 @@ from nbsal.widgets.parts.token_games import (
     play_games,
     units,
 )
+from nbsal.widgets.highlight import scored_text, text_html
+from nbsal.widgets.page.html_export import asset
+from nbsal.widgets.page.last_value import LastValue
+from nbsal.widgets.page.wire import LIKELIEST
 
 DIGITS = 6
 HIGHEST_FIRST = "highest score first"
@@ -77,7 +77,7 @@ class GameView(CachedView):
         return [] if self.token_games is None else self.token_games.remaining(self.game, self.at)
 
 
-class GamePart(Part):
+class GamePanel(Panel):
     """Both games on a text as a part of a view; the method's curves are shown before those of random orders."""
 
     def most_steps(self, words: int) -> int:
@@ -91,7 +91,7 @@ class GamePart(Part):
         self._subject = subject
         self._ablation = LastValue()
 
-    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> Any:
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PanelJob) -> Any:
         ablation = self._ablation.get(inputs["text"], lambda: Ablation(self._subject))
         size = len(units(saliency.row))
         most_steps, games = self.most_steps(size), self.games(inputs)
@@ -122,7 +122,7 @@ class Games(GameView):
     _css = asset("games.css")
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
-        self.parts = {"game": GamePart(explainer.subject)}
+        self.parts = {"game": GamePanel(explainer.subject)}
         return super().from_explainer(explainer)
 
     def from_result(self, result: Any) -> dict[str, Any]:

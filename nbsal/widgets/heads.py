@@ -15,23 +15,23 @@ from nbsal.model.head_mask import HeadMask
 from nbsal.render import text_lines
 from nbsal.support.validation import checked
 from nbsal.widgets.cached_view import CachedView, TextResult
-from nbsal.widgets.highlight import scored_text
-from nbsal.widgets.page import jobs
-from nbsal.widgets.page.choices import offered_methods, view_choices
-from nbsal.widgets.page.html_export import asset
-from nbsal.widgets.parts.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
-from nbsal.widgets.parts.head_parts import (
+from nbsal.widgets.content.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
+from nbsal.widgets.content.head_parts import (
     MAX_WORDS,
     UNMASKED,
     ZEROED,
-    AttentionPart,
-    EffectPart,
-    GridPart,
+    AttentionPanel,
+    EffectPanel,
+    GridPanel,
     HeadAttention,
     HeadEffect,
     grid_traits,
     masks_heads,
 )
+from nbsal.widgets.highlight import scored_text
+from nbsal.widgets.page import jobs
+from nbsal.widgets.page.choices import offered_methods, view_choices
+from nbsal.widgets.page.html_export import asset
 
 SYNT, POS = 0.1, 0.8  # default thresholds of a study's mask
 CELL = 0.3  # inches of a head in a picture
@@ -63,9 +63,9 @@ class HeadView(CachedView):
         own = model_mask(explainer.subject, self.study)
         self.switches = HeadSwitches(own if mask is None else mask, self.study)
         self.parts = {
-            "grid": GridPart(self.switches),
-            "effect": EffectPart(explainer.subject, self.switches),
-            "attention": AttentionPart(explainer.subject),
+            "grid": GridPanel(self.switches),
+            "effect": EffectPanel(explainer.subject, self.switches),
+            "attention": AttentionPanel(explainer.subject),
         }
         kind = {} if mask is None or mask == own else {"kind": "both"}
         return super().from_explainer(explainer) | kind | {"head": first_named_head(self.switches)}

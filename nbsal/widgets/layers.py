@@ -17,7 +17,7 @@ from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Axes, pandas
 from nbsal.support.validation import plural
-from nbsal.widgets.cached_view import Part, PartJob
+from nbsal.widgets.cached_view import Panel, PanelJob
 from nbsal.widgets.explainer_view import ExplainerView, with_settings
 from nbsal.widgets.highlight import text_html
 from nbsal.widgets.page import jobs, wire
@@ -112,7 +112,7 @@ class Layers(ExplainerView):
         return LayerWords(self.result, self.level).largest(self.chosen, self.scale)
 
 
-class LayersPart(Part):
+class LayersPanel(Panel):
     """The scores of every layer as a part of another view, or the reason why there are none."""
 
     depends_on: ClassVar[tuple[str, ...] | None] = ("text", "method", "target", "tau")
@@ -120,7 +120,7 @@ class LayersPart(Part):
     def __init__(self, explainer: Explainer) -> None:
         self._explainer = explainer
 
-    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> LayerSaliency | str:
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PanelJob) -> LayerSaliency | str:
         explainer = with_settings(self._explainer, inputs)
         explainer = explainer.for_layers
         if len(saliency.row) > explainer.subject.max_length:

@@ -12,14 +12,14 @@ from nbsal.explain.sentences.decision_facts import TOO_LONG
 from nbsal.render import text_lines
 from nbsal.support.errors import UnknownName
 from nbsal.support.validation import checked
-from nbsal.widgets.cached_view import PartJob, TextResult
-from nbsal.widgets.games import GamePart, GameView, chart_html, chart_of, chart_png
+from nbsal.widgets.cached_view import PanelJob, TextResult
+from nbsal.widgets.content.head_parts import masks_heads
+from nbsal.widgets.content.token_games import TokenGames
+from nbsal.widgets.games import GamePanel, GameView, chart_html, chart_of, chart_png
 from nbsal.widgets.heads import HeadView, heads_png
-from nbsal.widgets.layers import LayersPart, heatmap_png, layers_html
+from nbsal.widgets.layers import LayersPanel, heatmap_png, layers_html
 from nbsal.widgets.page import jobs
 from nbsal.widgets.page.html_export import asset
-from nbsal.widgets.parts.head_parts import masks_heads
-from nbsal.widgets.parts.token_games import TokenGames
 
 PANELS = {"layers": ("layers",), "games": ("game",), "heads": ("attention",)}  # and the parts they show
 
@@ -27,7 +27,7 @@ STEP_WORDS = 1600  # a step reads the text again: so many words in all
 FEWEST_STEPS, MOST_STEPS = 4, 20
 
 
-class HidingPart(GamePart):
+class HidingPanel(GamePanel):
     """The game on display, or the reason why there is none; in fewer steps than in Games, since other panels wait."""
 
     depends_on: ClassVar[tuple[str, ...] | None] = (*HeadView.reading_inputs, "game")
@@ -38,7 +38,7 @@ class HidingPart(GamePart):
     def games(self, inputs: dict[str, Any]) -> Collection[str]:
         return [inputs["game"]]
 
-    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> TokenGames | str:
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PanelJob) -> TokenGames | str:
         return TOO_LONG if len(saliency.row) > self._subject.max_length else super().compute(saliency, inputs, job)
 
     def publish(self, value: TokenGames | str | None) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class Workbench(HeadView, GameView):
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
         initial = super().from_explainer(explainer)
-        self.parts |= {"layers": LayersPart(explainer), "game": HidingPart(explainer.subject)}
+        self.parts |= {"layers": LayersPanel(explainer), "game": HidingPanel(explainer.subject)}
         return initial | ({"panels": list(PANELS)} if masks_heads(explainer.method.name) else {})
 
     @property

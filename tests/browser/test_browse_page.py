@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 
 import nbsal
 from nbsal.widgets import Browse
-from nbsal.widgets.parts.table_columns import Columns
-from nbsal.widgets.parts.text_table import PAGE, Filters, make_page
+from nbsal.widgets.content.table_columns import Columns
+from nbsal.widgets.content.text_table import PAGE, Filters, make_page
 from tests.browser import bench
 from tests.browser.bench import MANY, tokens
 

@@ -22,7 +22,7 @@ def say(show, sheet):
         root = show("highlight", live=live)
         statement = bench.trait(sheet, "_statements")[0]
         effects = [["without warm", "12\u202f%", 0.12]] if measured else []
-        said = {"line": "checked" if measured else "", "effects": effects, "advice": advice}
+        said = {"evidence_line": "checked" if measured else "", "effects": effects, "advice": advice}
         bench.change(sheet, _checking=checking, _statements=[statement | said], method="gradxact")
         sheet.evaluate(ASKED)
         return root

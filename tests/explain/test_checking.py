@@ -6,7 +6,8 @@ import torch
 
 import nbsal
 from nbsal.ablation.engine import Ablation
-from nbsal.explain import checking
+from nbsal.explain import checking, hidden_words
+from nbsal.explain.hidden_words import DecisionWords, words_of
 from nbsal.explain.sentences.decision_facts import MATTERS, MOST_AGAINST, MOST_DRAWS, MOST_FOR, MOST_NAMED
 from nbsal.methods.default import FOR_DECISIONS
 from nbsal.support.errors import InputError
@@ -54,7 +55,7 @@ def test_every_target_is_checked_if_that_is_asked(small):
 def test_a_check_keeps_its_budget(small, monkeypatch, passes):
     steps, saliency = [], nbsal.Explainer(small, "gradxact")(TEXT)
     meter = Meter(passes, lambda done, total: steps.append(done))
-    check = checking.check(saliency, Ablation(small), "remove", None, passes, meter)
+    check = checking.check(words_of(saliency, Ablation(small), "remove"), passes, meter)
     assert steps[-1] <= passes and len(check.random) >= 1
     assert len(check.candidates) <= MOST_FOR + MOST_AGAINST and len(check.random) <= MOST_DRAWS
 
@@ -62,8 +63,10 @@ def test_a_check_keeps_its_budget(small, monkeypatch, passes):
 @pytest.fixture
 def runs(monkeypatch):
     """The sets of words that were hidden, by what hides them."""
-    sets, hide = [], checking._hide
-    monkeypatch.setattr(checking, "_hide", lambda *given: sets.extend(map(tuple, given[-1])) or hide(*given))
+    sets, hide = [], DecisionWords.hide
+    monkeypatch.setattr(
+        DecisionWords, "hide", lambda words, given, meter: sets.extend(map(tuple, given)) or hide(words, given, meter)
+    )
     return sets
 
 
@@ -98,8 +101,8 @@ def test_random_draws_differ(small):
 @pytest.mark.parametrize("text", [TEXT, "It is the plot, and it is thin.", "The dull, dull film."])
 def test_a_first_check_takes_three_passes_and_names_what_was_hidden(small, monkeypatch, runs, method, text):
     saliency, ablation = nbsal.Explainer(small, method)(text), Ablation(small)
-    monkeypatch.delattr(checking.trace, "record")
-    check = checking.first_check(saliency, ablation, "remove", None, Meter(None))
+    monkeypatch.delattr(hidden_words.trace, "record")
+    check = checking.first_check(words_of(saliency, ablation, "remove", recorded=False), Meter(None))
     assert check.first and ablation.forwards == len(runs) == checking.FIRST
     named = tuple(sorted(place for number in check.named for place in check.candidates[number].words))
     assert named in runs and len(check.named) <= MOST_NAMED
@@ -116,8 +119,9 @@ def test_the_first_check_is_part_of_the_whole_one(small, text):
     explain, ablation = nbsal.Explainer(small, "gradxact"), Ablation(small)
     for target in (None, *small.labels, nbsal.contrast("positive", "negative")):
         saliency = explain(text, target)
-        first = checking.first_check(saliency, ablation, "remove", target, Meter(None))
-        whole = checking.check(saliency, ablation, "remove", target, 40, Meter(None))
+        words = words_of(saliency, ablation, "remove", target)
+        first = checking.first_check(words_of(saliency, ablation, "remove", target, recorded=False), Meter(None))
+        whole = checking.check(words, 40, Meter(None))
         alone = dict(zip((word.words for word in whole.candidates), whole.alone, strict=True))
         if first.named:
             assert first.alone[0].value == pytest.approx(alone[first.candidates[0].words].value, abs=1e-6)

@@ -75,7 +75,7 @@ UNCHECKED = [
     (POSITIVE | {"special": 0.6}, {"warm": 1}, "positive, 99.8 %. Ranked first among the words: warm (not checked)."),
     (POSITIVE | {"about_target": False}, {"warm": 1}, "positive, 99.8 %. Attended to most: warm (not checked)."),
     (
-        POSITIVE | {"parts": 2},
+        POSITIVE | {"parts": ("first text", "second text")},
         {"warm": 1},
         "positive, 99.8 %. Ranked first: warm (first text) (not checked).",
     ),
@@ -282,7 +282,7 @@ def test_the_smallest_set_that_does_the_same_is_named(alone, sets, named, value)
 def test_what_was_not_hidden_is_not_called_checked():
     check = replace(checked({"slow": -1}, {"slow": 0.9999}, 0.998), alone=(), first=True)
     facts = DecisionFacts(**POSITIVE, words=[("slow", -1.0, 0)], check=check)
-    assert (statement(facts).line, statement(facts).effects) == ("", ())
+    assert (statement(facts).evidence_line, statement(facts).effects) == ("", ())
 
 
 def test_of_words_that_do_nothing_one_with_content_is_named():

@@ -16,7 +16,7 @@ from nbsal.live.tokenizer import tokenizer_tables
 from nbsal.support.errors import FileError, InputError, ModelError, UnknownName
 from nbsal.widgets import Compare, Heads, Highlight, Layers
 from nbsal.widgets.page.live_page import describe, with_runnable_method
-from tests.model.test_rounding import replica
+from tests.test_rounding import replica
 
 TEXT = "A warm and funny film."
 

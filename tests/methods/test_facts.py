@@ -11,8 +11,8 @@ from nbsal.methods import catalogue, default, labels
 from nbsal.methods.base import REGISTER
 from nbsal.methods.facts import label_of, stated
 from nbsal.model.served.served_model import Served
+from nbsal.widgets.content.asked import reply_choices
 from nbsal.widgets.page import choices
-from nbsal.widgets.parts.asked import reply_choices
 from tests.docs import methods as page
 
 NEW = '''

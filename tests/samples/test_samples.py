@@ -139,7 +139,7 @@ def test_base_weights_that_are_not_installed_have_no_path(monkeypatch):
     assert base.packaged("model.safetensors") is None
 
 
-@cases("function", [samples.mask, samples.tokenizer, samples.build, samples.build_lm, samples.texts])
+@cases("function", [samples.mask_file, samples.tokenizer, samples.build, samples.build_lm, samples.texts])
 def test_samples_of_unknown_names_are_refused(function):
     for name in ("x", "planted/x", ""):
         with pytest.raises(UnknownName):

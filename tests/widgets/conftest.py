@@ -3,7 +3,7 @@
 import pytest
 
 import nbsal
-from nbsal.widgets.parts import token_games
+from nbsal.widgets.content import token_games
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from nbsal.explain.sentences.phrases import phrases
 from nbsal.render.headline import plain
 from nbsal.support.errors import ModelError, UnknownName
 from nbsal.widgets import Answers
-from nbsal.widgets.parts.answer_parts import Struck
+from nbsal.widgets.content.answer_parts import Struck
 from tests.ablation.runs import hide
 from tests.browser import bench
 from tests.raising import refuses

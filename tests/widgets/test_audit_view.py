@@ -13,7 +13,7 @@ from nbsal.evaluation.audit.result import Audit as FinishedAudit
 from nbsal.render.headline import plain
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Audit, Browse
-from nbsal.widgets.parts.audit_parts import LISTED, MISTAKES, Hidden
+from nbsal.widgets.content.audit_parts import LISTED, MISTAKES, Hidden
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 

@@ -13,12 +13,11 @@ from nbsal.evaluation._games import GAMES
 from nbsal.render.headline import plain
 from nbsal.support.progress import Meter
 from nbsal.widgets import Games
-from nbsal.widgets.games import game_traits
-from nbsal.widgets.parts import token_games
-from nbsal.widgets.parts.game_words import _ordinal as ordinal
-from nbsal.widgets.parts.game_words import _score as score_words
-from nbsal.widgets.parts.game_words import finding, results_finding, step_phrases
-from nbsal.widgets.parts.token_games import (
+from nbsal.widgets.content import token_games
+from nbsal.widgets.content.game_words import _ordinal as ordinal
+from nbsal.widgets.content.game_words import _score as score_words
+from nbsal.widgets.content.game_words import finding, results_finding, step_phrases
+from nbsal.widgets.content.token_games import (
     RandomGames,
     TokenGames,
     coalition_count,
@@ -26,6 +25,7 @@ from nbsal.widgets.parts.token_games import (
     turning_step,
     units,
 )
+from nbsal.widgets.games import game_traits
 from tests.ablation.runs import logits_of
 from tests.cases import cases
 from tests.raising import refuses

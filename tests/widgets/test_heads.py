@@ -8,8 +8,8 @@ import nbsal
 from nbsal.heads import HeadMask, Parse
 from nbsal.passes import trace
 from nbsal.widgets import Heads
-from nbsal.widgets.parts.head_grid import heads_of_kind, toggle_heads
-from nbsal.widgets.parts.head_parts import AttentionPart, mostly_attended
+from nbsal.widgets.content.head_grid import heads_of_kind, toggle_heads
+from nbsal.widgets.content.head_parts import AttentionPanel, mostly_attended
 from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, from_page
@@ -117,7 +117,7 @@ def test_attention_maps_are_freed_block_by_block(reviews, monkeypatch):
     monkeypatch.setattr(
         trace, "record", lambda *arguments, **settings: records.append(record(*arguments, **settings)) or records[-1]
     )
-    part = AttentionPart(reviews)
+    part = AttentionPanel(reviews)
     saliency = nbsal.Explainer(reviews, "gradcam")(TEXT)
     attention = part.compute(saliency, {"text": TEXT, "head": [2, 9]}, None)
     maps = [mapped for mapped in records if mapped.subject is reviews]

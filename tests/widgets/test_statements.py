@@ -143,7 +143,9 @@ def test_a_preview_is_checked_as_well(small, monkeypatch):
     checks, first_check = [], checked_view.checking.first_check
     monkeypatch.setattr("nbsal.widgets.page.slow_methods.MANY", 0)
     monkeypatch.setattr(
-        checked_view.checking, "first_check", lambda *given: checks.append(given[0].method) or first_check(*given)
+        checked_view.checking,
+        "first_check",
+        lambda *given: checks.append(given[0].saliency.method) or first_check(*given),
     )
     for kind in (Highlight, Games):
         kind(nbsal.Explainer(small, "occlusion"), text="A warm and funny film.", check=True).wait(120).close()
@@ -180,13 +182,13 @@ def test_another_layer_is_checked_once_it_is_chosen(small):
 def test_a_newer_text_ends_the_check(small, monkeypatch):
     started, check = [], checked_view.checking.check
 
-    def slow(saliency, ablation, way, target, passes, meter):
-        started.append(saliency.text)
+    def slow(words, passes, meter):
+        started.append(words.saliency.text)
         if len(started) == 1:
             view.text = TEXTS[1]
             while True:
                 meter.check()
-        return check(saliency, ablation, way, target, passes, meter)
+        return check(words, passes, meter)
 
     monkeypatch.setattr(checked_view.checking, "check", slow)
     view = Highlight(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0], check=True)
@@ -198,7 +200,7 @@ def test_a_newer_text_ends_the_check(small, monkeypatch):
 def test_a_check_can_be_stopped_and_started_again(small, monkeypatch):
     started, check = Event(), checked_view.checking.check
 
-    def endless(saliency, ablation, way, target, passes, meter):
+    def endless(words, passes, meter):
         started.set()
         while True:
             meter.check()

@@ -13,10 +13,10 @@ import nbsal
 from nbsal.evaluation.results import GAMES
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench, cached_view, checked_view
-from nbsal.widgets.games import GamePart
-from nbsal.widgets.layers import LayersPart
-from nbsal.widgets.parts.head_parts import UNMASKED, AttentionPart
-from nbsal.widgets.parts.token_games import TOO_LONG
+from nbsal.widgets.content.head_parts import UNMASKED, AttentionPanel
+from nbsal.widgets.content.token_games import TOO_LONG
+from nbsal.widgets.games import GamePanel
+from nbsal.widgets.layers import LayersPanel
 from nbsal.widgets.workbench import stack_pngs
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, ask, from_page
@@ -53,7 +53,7 @@ def test_its_panels_equal_the_four_views(view, explain):
 def test_only_open_panels_are_computed(view, monkeypatch):
     view.panels = []
     view.wait()
-    for part in (LayersPart, GamePart, AttentionPart):
+    for part in (LayersPanel, GamePanel, AttentionPanel):
         monkeypatch.setattr(part, "compute", lambda *_: pytest.fail("it is folded"))
     view.text = "A dull bore."
     assert view.wait()._layers == view._game == {}, "those of another text are cleared"
@@ -79,7 +79,7 @@ def test_a_computed_panel_is_cached_while_it_is_folded(view, monkeypatch):
     assert view.wait()._layers == layers
     view.layer = 1
     assert view.wait()._layers == layers, "they do not depend on the chosen layer"
-    monkeypatch.setattr(LayersPart, "compute", lambda *_: pytest.fail("it is cached"))
+    monkeypatch.setattr(LayersPanel, "compute", lambda *_: pytest.fail("it is cached"))
     view.panels = ["layers"]
     assert view.wait().status == "ready"
 
@@ -93,8 +93,8 @@ def test_scores_come_first_then_layers_then_games(view):
 
 
 def test_panels_wait_until_a_text_is_no_longer_typed(view, monkeypatch):
-    texts, compute = [], LayersPart.compute
-    monkeypatch.setattr(LayersPart, "compute", lambda *a: texts.append(a[1].text) or compute(*a))
+    texts, compute = [], LayersPanel.compute
+    monkeypatch.setattr(LayersPanel, "compute", lambda *a: texts.append(a[1].text) or compute(*a))
     waits, wait_for_pause = threading.Event(), cached_view.wait_for_pause
     monkeypatch.setattr(cached_view, "wait_for_pause", lambda *a: waits.set() or wait_for_pause(*a))
     monkeypatch.setattr(cached_view, "PAUSE", 60.0)
@@ -129,12 +129,12 @@ def test_a_check_that_was_pressed_survives_a_panel_that_comes_into_sight(explain
         time.sleep(0.01)
     started, check = Event(), checked_view.checking.check
 
-    def slow(saliency, ablation, way, target, passes, meter):
+    def slow(words, passes, meter):
         if not started.is_set():
             started.set()
             while True:
                 meter.check()
-        return check(saliency, ablation, way, target, passes, meter)
+        return check(words, passes, meter)
 
     monkeypatch.setattr(checked_view.checking, "check", slow)
     view.handle_check()

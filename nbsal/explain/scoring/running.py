@@ -40,6 +40,7 @@ class Explains(Protocol):
     @property
     def provenance(self) -> dict[str, Any]: ...
     def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency: ...
+    def check(self, explained: Any, target: Any, passes: bool | int) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,11 @@ class ReplyMethod:
         terms = (((position, self.reading.reply_ids[token]), 1.0), ((position, index), -1.0))
         return Target(name, terms, self.number)
 
+    def with_rival(self, token: int, rival: int) -> PromptWithReply:
+        """The reply up to a token, with another one in its place."""
+        ids = (*self.reading.reply_ids[:token], rival)
+        return prompts.with_reply(self.explainer.subject, self.reading.prompt, ids)
+
     def score_rival(self, token: int, target: Target) -> Floats:
         """The scores of a difference between a token's number and that of another in its place."""
         method = self.method
@@ -148,11 +154,8 @@ class ReplyMethod:
             return self._score(target, self.reading.start + token)
         # By the same subsets of units, with the other token at the end of a shorter reply.
         _, ((_, rival), _) = target.terms
-        other = prompts.with_reply(
-            self.explainer.subject, self.reading.prompt, (*self.reading.reply_ids[:token], rival)
-        )
         table = self.coalitions(method)
-        rivals = self.experiment.with_reading(other).numbers(table, self.number)
+        rivals = self.experiment.with_reading(self.with_rival(token, rival)).numbers(table, self.number)
         values = self.experiment.numbers(table, self.number)[:, token] - rivals[:, -1]
         return self.by_position(method.unit_scores(table, values[:, None])[0])
 
@@ -193,6 +196,11 @@ class ReplyMethod:
         encoded = Encoded([self.reading.up_to(end)], self.explainer.subject.text_encoder.pad_id)
         return self.explainer.encoded_layers(encoded, target)
 
+    def check(self, saliency: "SpanSaliency", passes: bool | int) -> "SpanSaliency":
+        """An explained part with what hiding words of the prompt does to it."""
+        checked_part: SpanSaliency = self.explainer.check(saliency, None, passes)
+        return checked_part
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 @checked
@@ -206,8 +214,13 @@ class SpanSaliency(Saliency):
     True
     """
 
+    unsaved = ("span_target", "running")
     span_target: Target | None = None
     running: ReplyMethod | None = field(default=None, repr=False)  # the model; not saved
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        return "", "reply so far"
 
     def every_layer(self) -> LayerSaliency:
         """The same target explained at every layer, from one forward and one backward pass."""

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from nbsal.explain.sentences.function_words import is_function_word
 from nbsal.support.errors import InputError
+from nbsal.support.lazy import pandas
+from nbsal.support.validation import plural
 
 MOST_FOR = 5  # candidates for the target
 MOST_AGAINST = 2
@@ -33,6 +35,7 @@ MOST_DRAWS = 9  # of random words
 MOST_PASSES = 1000
 TOO_LONG = "The text is longer than the model reads at once; hiding words needs a shorter one."
 
+HiddenUnit = Literal["word", "part"]  # parts of a prompt, such as documents
 State = Literal["unchecked", "supported", "weak", "contradicted"]
 
 
@@ -57,6 +60,9 @@ class Outcome:
 
     prediction: str
     value: float
+
+
+Effect = tuple[tuple[str, ...], str, Outcome]  # what was hidden, the kind of set, and what the model then does
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,20 @@ class Check:
     classifies: bool = False  # whether one class is decided for the whole text
     first: bool = False
     search: Search | None = None
+    unit: HiddenUnit = "word"
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """A row for each set that was hidden, the whole text first: what is hidden, why, and what comes out.
+
+        `kind` says whether candidates were hidden "alone" or "together", or others at "random"; `change` is that of
+        the value from the whole text, and `outcome` is the prediction.
+        """
+        rows: list[Effect] = [((), "nothing", self.whole)]
+        rows += [((word.text,), "alone", outcome) for word, outcome in zip(self.candidates, self.alone, strict=False)]
+        if len(self.named) > 1:
+            rows.append((tuple(self.candidates[number].text for number in self.named), "together", self.together))
+        rows += [((plural(self.drawn, self.unit),), "random", outcome) for outcome in self.random]
+        return effects_frame(rows)
 
     @property
     def state(self) -> State:
@@ -196,9 +216,10 @@ class DecisionFacts:
     """The facts of a result: the decision, the scores of its words (text, score, part), and what hiding words does.
 
     Probabilities are None where there are none. `contrary` says that something else than the prediction is explained;
-    `about_target` is False for methods whose scores do not depend on the target; `parts` is 2 for a pair; `special` is
-    the share of the score on special tokens; `place` says of which words a tagger decides, and `also` has the other
-    labels that a text has, with their probabilities; `method` is the name of what gave the scores.
+    `about_target` is False for methods whose scores do not depend on the target; `parts` are the names of the parts of
+    a text that has several, "" for one that needs no name; `special` is the share of the score on special tokens;
+    `place` says of which words a tagger decides, and `also` has the other labels that a text has, with their
+    probabilities; `method` is the name of what gave the scores.
     """
 
     prediction: str
@@ -208,7 +229,7 @@ class DecisionFacts:
     contrary: bool = False
     words: Sequence[tuple[str, float, int]] = ()
     about_target: bool = True
-    parts: int = 1
+    parts: Sequence[str] = ()
     special: float = 0.0
     heads_off: HeadsOff | None = None
     check: Check | None = None
@@ -220,6 +241,14 @@ class DecisionFacts:
     def name(self) -> str:
         """The class whose probability is measured."""
         return self.target if self.contrary else self.prediction
+
+
+def effects_frame(effects: Sequence[Effect]) -> "pandas.DataFrame":
+    """What hiding does: a row for each set, and first the whole text, from which `change` is measured."""
+    rows = [(hidden, kind, outcome.value, outcome.prediction) for hidden, kind, outcome in effects]
+    frame = pandas.DataFrame(rows, columns=["hidden", "kind", "value", "outcome"])
+    frame.insert(3, "change", frame["value"] - frame["value"].iloc[0])
+    return frame
 
 
 def budget(passes: Any) -> int:

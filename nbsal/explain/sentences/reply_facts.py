@@ -10,6 +10,7 @@ import numpy as np
 from nbsal.explain.prompt.reading import PromptWithReply
 from nbsal.explain.prompt.sources import Source
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
+from nbsal.explain.sentences.decision_facts import Effect, Outcome, effects_frame
 from nbsal.explain.sentences.evidence import (
     LEAST,
     NEAR,
@@ -25,6 +26,7 @@ from nbsal.explain.sentences.evidence import (
 )
 from nbsal.explain.sentences.hop_words import Route
 from nbsal.support.arrays import Floats
+from nbsal.support.lazy import pandas
 
 HALVED = float(np.log(2))  # fall from which a part depends on a source: at most half as likely without it
 ALSO = 2  # further sources that a sentence names
@@ -41,6 +43,11 @@ class SourceName:
     sentence: str
     title: str = ""
     quote: str = ""
+
+    @property
+    def text(self) -> str:
+        """The name without the title of a document."""
+        return f"“{self.quote}”" if self.quote else self.sentence
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,13 @@ class PartFacts:
     before: float | None = None
     nothing: float | None = None
     through: Route | None = None  # if the scores were followed through the reply
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """A row for each candidate that was left out, and for all documents (or sources) together."""
+        effects: list[Effect] = [((), "nothing", Outcome(self.part, self.before or 0.0))]
+        effects += [((c.name.text,), "alone", Outcome(c.instead or self.part, c.without)) for c in self.candidates]
+        together = tuple(c.name.text for c in self.candidates if c.is_document == self.has_documents)
+        return effects_frame([*effects, (together, "together", Outcome("", self.nothing or 0.0))])
 
     def fall(self, candidate: SourceCandidate) -> float:
         """By how much the log-probability falls without a candidate."""

@@ -8,9 +8,8 @@ from nbsal.explain.sentences.decision_facts import State
 from nbsal.explain.sentences.evidence import LEAST
 from nbsal.explain.sentences.reply_facts import HALVED, PartFacts, SourceCandidate, SourceName
 from nbsal.explain.sentences.statement import Statement
-from nbsal.render.headline import Phrase, percent, phrases
+from nbsal.render.headline import Phrase, number_word, percent, phrases
 
-NUMBERS = "No One Two Three Four Five Six Seven Eight Nine Ten".split()
 FINE = 0.095  # log-probability below which a second digit is shown
 
 
@@ -33,7 +32,7 @@ def headline(facts: PartFacts) -> list[Phrase]:
     decisive, nothing = facts.decisive, change_text(facts, facts.nothing or 0.0)
     if decisive is not None:
         verb = "depends" if facts.fall(decisive) >= HALVED else "depends a little"
-        others = "".join(f"; without {_text(c.name)} {log_text(c.without)}" for c in facts.also)
+        others = "".join(f"; without {c.name.text} {log_text(c.without)}" for c in facts.also)
         numbers = f"{change_text(facts, decisive.without)}{others}"
         instead = facts.rival or decisive.instead
         prefers = decisive.without < 0 if facts.rival else bool(instead)
@@ -41,7 +40,7 @@ def headline(facts: PartFacts) -> list[Phrase]:
         reason = phrases(f" {verb} on ", _named(decisive.name), ": without it ", would if prefers else f"{numbers}. ")
     elif facts.together:
         alone = max((c for c in facts.candidates if c.is_document == facts.has_documents), key=facts.fall)
-        words = f": without all of them {nothing}, without {_text(alone.name)} alone {log_text(alone.without)}. "
+        words = f": without all of them {nothing}, without {alone.name.text} alone {log_text(alone.without)}. "
         reason = phrases(" depends on ", ("for", f"the {facts.noun} together"), words)
     elif facts.has_documents and not facts.rival and abs(facts.change) < LEAST:
         moved = percent(abs(float(np.expm1(-facts.change))), 0)
@@ -53,7 +52,7 @@ def headline(facts: PartFacts) -> list[Phrase]:
 
 def statement(facts: PartFacts) -> Statement:
     """The headline with how it was checked, and the values without each source that it may name."""
-    effects = tuple((f"without {_text(c.name)}", log_text(c.without), _probability(facts, c)) for c in facts.candidates)
+    effects = tuple((f"without {c.name.text}", log_text(c.without), _probability(facts, c)) for c in facts.candidates)
     return Statement(headline(facts), _state(facts), carriers_text(facts), effects if facts.checked else ())
 
 
@@ -74,7 +73,7 @@ def _agreement(facts: PartFacts) -> str:
     """Whether the scores say the same."""
     if facts.agrees:
         return "The scores agree."
-    says = "name no source" if facts.proposed is None else f"say {_text(facts.proposed.name)}"
+    says = "name no source" if facts.proposed is None else f"say {facts.proposed.name.text}"
     return f"▲ The scores of {facts.method} {says}."
 
 
@@ -111,7 +110,7 @@ def heading(facts: PartFacts) -> str:
     part = f"“{facts.part}”" if facts.part else "the reply"
     decisive = facts.decisive
     if decisive is not None:
-        name = _text(decisive.name)
+        name = decisive.name.text
         if facts.rival:
             loses = f"loses to “{facts.rival}”" if decisive.without < 0 else f"is nearer to “{facts.rival}”"
             return f"Without {name}, {part} {loses}"
@@ -142,12 +141,12 @@ def matrix_finding(parts: Sequence[PartFacts]) -> str:
         return "No phrase depends on a source" if checked else "No phrase has a source with a positive score"
     name, *others = sorted(dict.fromkeys(known), key=lambda name: -known.count(name))
     count = known.count(name)
-    start = f"{_number(count).capitalize()} of {_number(len(parts)).lower()} {noun}"
-    second = f", {_number(known.count(others[0])).lower()} on {others[0]}" if others else ""
+    start = f"{number_word(count).capitalize()} of {number_word(len(parts))} {noun}"
+    second = f", {number_word(known.count(others[0]))} on {others[0]}" if others else ""
     if not checked:
         return f"{start} {'has its' if count == 1 else 'have their'} highest score for {name} (not checked)"
     wrong = sum(bool(own) and not facts.agrees for facts, own in zip(parts, names, strict=True))
-    agreement = f"▲ the scores say otherwise in {_number(wrong).lower()}" if wrong else "the scores agree"
+    agreement = f"▲ the scores say otherwise in {number_word(wrong)}" if wrong else "the scores agree"
     return f"{start} {'depends' if count == 1 else 'depend'} on {name}{second}; {agreement}"
 
 
@@ -156,7 +155,7 @@ def _most(facts: PartFacts) -> str:
     if facts.checked and facts.together:
         return f"the {facts.noun} together"
     candidate = facts.decisive if facts.checked else facts.proposed
-    return "" if candidate is None else _text(candidate.name)
+    return "" if candidate is None else candidate.name.text
 
 
 def source_sentence(
@@ -219,15 +218,6 @@ def _named(name: SourceName) -> list[Phrase]:
     if name.quote:
         return phrases("“", ("for", name.quote), f"” in {name.sentence}")
     return phrases(f"{name.sentence}, ", ("for", name.title)) if name.title else [("for", name.sentence)]
-
-
-def _text(name: SourceName) -> str:
-    """The name without the title of a document."""
-    return f"“{name.quote}”" if name.quote else name.sentence
-
-
-def _number(count: int) -> str:
-    return NUMBERS[count] if count < len(NUMBERS) else str(count)
 
 
 def joined(names: Sequence[str]) -> str:

@@ -16,12 +16,20 @@ from nbsal.explain.sentences.decision_facts import (
     content_candidates,
     proposed,
 )
-from nbsal.render.headline import Phrase, change_words, confidence, in_row, name_in_sentence, phrases, plain
+from nbsal.render.headline import (
+    Phrase,
+    change_words,
+    confidence,
+    in_row,
+    name_in_sentence,
+    number_word,
+    phrases,
+    plain,
+)
 
 LEANING = 0.6  # probability below which a decision is doubtful
 MOST_ALSO = 3  # other labels of a text that are named
 MOST = 0.5  # share of all absolute scores on special tokens above which the sentence is about the words alone
-NUMBERS = "no one two three four five six seven eight nine ten".split()
 NOT_CHECKED = "not checked"
 OCCLUSION = "occlusion"
 Advice = Literal["", "rescue", "search"]
@@ -42,7 +50,7 @@ class Statement:
 
     sentence: list[Phrase]
     state: State = "unchecked"
-    line: str = ""
+    evidence_line: str = ""
     effects: tuple[tuple[str, str, float | None], ...] = ()
     advice: Advice = ""
 
@@ -50,7 +58,7 @@ class Statement:
     def notes(self) -> list[str]:
         """The lines below the sentence where there are no bars."""
         effects = " · ".join(f"{label} {value}" for label, value, _ in self.effects)
-        return [note for note in (self.line, effects, CALLS[self.advice]) if note]
+        return [note for note in (self.evidence_line, effects, CALLS[self.advice]) if note]
 
     def text(self) -> str:
         return plain(self.sentence)
@@ -206,7 +214,7 @@ class _Checked:
             f"; {self._draws_that(changing, 'changes', 'change')} more ({self._largest_random()})" if changing else ""
         )
         if check.probable and check.tried > 1:
-            sets = f"None of the {check.tried} sets of words that the scores propose turns it: without "
+            sets = f"None of the {check.tried} sets of {check.unit}s that the scores propose turns it: without "
             return phrases(sets, named, would, more, ".", self._searched())
         them, value = "them" if len(check.named) > 1 else "it", self._value(check.together.value)
         return phrases("The scores name ", named, f", but without {them} nothing changes ({value})", more, ".")
@@ -215,10 +223,10 @@ class _Checked:
         """How the sentence was checked."""
         check = self.check
         if not check.named:
-            return "checked by hiding words" if check.alone else ""
+            return f"checked by hiding {check.unit}s" if check.alone else ""
         before, without = self._value(check.whole.value).removesuffix("\u202f%"), self._value(check.stated.value)
         random = f"; {self._draws()}: {self._bound()}" if check.random else ""
-        return f"checked by hiding words: {before} → {without}{random}"
+        return f"checked by hiding {check.unit}s: {before} → {without}{random}"
 
     def effects(self) -> list[tuple[str, str, float | None]]:
         """The value without each candidate, without those named together, and without random words."""
@@ -253,7 +261,7 @@ class _Checked:
         return phrases(" it would still be ", ("class", outcome.prediction), f", at {value}")
 
     def _random(self) -> str:
-        return f" (random words: {self._bound()})" if self.check.random else ""
+        return f" (random {self.check.unit}s: {self._bound()})" if self.check.random else ""
 
     def _largest_random(self) -> str:
         """The value without those random words that change it most."""
@@ -267,10 +275,10 @@ class _Checked:
 
     def _draws_that(self, count: int, does: str, do: str) -> str:
         """ "one of nine random words does", of sets of several "two of nine random sets do" """
-        draws, unit = len(self.check.random), "word" if self.check.drawn == 1 else "set"
+        draws, unit = len(self.check.random), self.check.unit if self.check.drawn == 1 else "set"
         if draws == 1:
             return f"a random {unit} {does}"
-        return f"{_number(count)} of {_number(draws)} random {unit}s {does if count == 1 else do}"
+        return f"{number_word(count)} of {number_word(draws)} random {unit}s {does if count == 1 else do}"
 
     def _searched(self) -> str | list[Phrase]:
         search = self.check.search
@@ -302,16 +310,12 @@ class _Checked:
 
     def _count(self) -> str:
         """ "three random words" """
-        return f"{_number(self.check.drawn)} random word{'' if self.check.drawn == 1 else 's'}"
+        return f"{number_word(self.check.drawn)} random {self.check.unit}{'' if self.check.drawn == 1 else 's'}"
 
     def _draws(self) -> str:
         """ "three random words, nine draws" """
         draws = len(self.check.random)
-        return self._count() + (f", {_number(draws)} draws" if draws > 1 else "")
-
-
-def _number(count: int) -> str:
-    return NUMBERS[count] if count < len(NUMBERS) else str(count)
+        return self._count() + (f", {number_word(draws)} draws" if draws > 1 else "")
 
 
 def _names(words: Sequence[Candidate], facts: DecisionFacts) -> list[Phrase]:
@@ -319,7 +323,8 @@ def _names(words: Sequence[Candidate], facts: DecisionFacts) -> list[Phrase]:
 
     def name(word: Candidate) -> list[Phrase]:
         often = f" × {len(word.words)}" if len(word.words) > 1 else ""
-        place = f" ({'second' if word.part else 'first'} text)" if facts.parts > 1 else ""
+        part = facts.parts[word.part] if facts.parts else ""
+        place = f" ({part})" if part else ""
         return phrases(("against" if word.score < 0 else "for", name_in_sentence(word.text)), often + place)
 
     return in_row([name(word) for word in words])

@@ -72,7 +72,7 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
   const draw = (next: Statement) => {
     drawn = next;
     sentence.replaceChildren(...phraseNodes(drawn.sentence));
-    line.textContent = drawn.line;
+    line.textContent = drawn.evidence_line;
     bars.replaceChildren(
       ...drawn.effects.flatMap(([name, value, share]) => [h("span", {}, name), bar(share), h("span", {}, value)]),
     );

@@ -88,7 +88,7 @@ export interface Decision {
 export interface Statement {
   sentence: Phrase[];
   state: "unchecked" | "supported" | "weak" | "contradicted";
-  line: string;
+  evidence_line: string;
   /** What was hidden, the value then, and the probability if it is one. */
   effects: [string, string, number | null][];
   /** What may tell more: another method, or a search for words that turn the decision. */

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from nbsal import samples
 from nbsal.model import encoder_decoder, lm_head, refusals
+from nbsal.model.head_mask import HeadMask
 from nbsal.model.lm_head import LMHead
 from nbsal.model.loading import checkpoint
 from nbsal.model.loading.composite import Read
@@ -84,8 +85,8 @@ def load(
         tokenizer = model.tokenizer
     passed_tokenizer = _check_tokenizer(tokenizer)
     if isinstance(model, str) and model.startswith(EMBEDDED):
-        samples = import_module("nbsal.samples")  # by name: the embedded models are a room above this one
-        name, default_tokenizer, mask = model, samples.tokenizer(model), samples.mask(model)
+        name, default_tokenizer, mask_file = model, samples.tokenizer(model), samples.mask_file(model)
+        mask = None if mask_file is None else HeadMask.load(mask_file)
         model = samples.build(name).to(_parse_dtype(dtype))
         if name in samples.ENCODERS:
             layer, lm = samples.ENCODERS[name], samples.build_lm(name) if lm is None else lm

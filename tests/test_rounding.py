@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nbsal.model.rounding import BLOCK, rounded_weights, unpacked
+from nbsal.support.rounding import BLOCK, rounded_weights, unpacked
 
 
 def replica(data: bytes, size: int, bits: int) -> list[float]:

@@ -13,7 +13,7 @@ from nbsal.model.text.token_text import is_byte_level
 from nbsal.render import colours
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
-from nbsal.widgets.parts.text_table import are
+from nbsal.widgets.content.text_table import are
 
 NAMED_WORDS, NAMED_CLASSES = 3, 4  # words of a class, and classes, that the sentence names
 BOTH = 2

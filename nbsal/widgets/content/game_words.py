@@ -11,7 +11,7 @@ import numpy as np
 from nbsal.evaluation.results import Results
 from nbsal.methods.facts import label_of
 from nbsal.render.headline import Phrase, confidence, percent, phrases
-from nbsal.widgets.parts.token_games import RANDOM_NAME, TokenGames, turning_step
+from nbsal.widgets.content.token_games import RANDOM_NAME, TokenGames, turning_step
 
 RELIABLE = 0.05  # p value below which one explainer counts as better than another
 ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")

@@ -15,10 +15,10 @@ from nbsal.support.arrays import Flags
 from nbsal.support.errors import ModelError
 from nbsal.support.lazy import Axes
 from nbsal.support.validation import Text
-from nbsal.widgets.cached_view import Part, PartJob
+from nbsal.widgets.cached_view import Panel, PanelJob
+from nbsal.widgets.content.head_grid import SWITCH_INPUTS, HeadGrid, HeadSwitches
 from nbsal.widgets.page import wire
 from nbsal.widgets.page.last_value import LastValue
-from nbsal.widgets.parts.head_grid import SWITCH_INPUTS, HeadGrid, HeadSwitches
 
 MAX_TOKENS = 512  # up to which a head's attention map is sent: its size is the square of this
 MAX_WORDS = 40  # up to which an attention map is part of a page without scripts, and of a picture
@@ -107,7 +107,7 @@ class HeadAttention:
         ax.spines[:].set_visible(False)
 
 
-class GridPart(Part):
+class GridPanel(Panel):
     """The grid of heads as a part of a view."""
 
     depends_on: ClassVar[tuple[str, ...] | None] = SWITCH_INPUTS
@@ -117,14 +117,14 @@ class GridPart(Part):
     def __init__(self, switches: HeadSwitches) -> None:
         self._switches = switches
 
-    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> HeadGrid:
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PanelJob) -> HeadGrid:
         return self._switches.grid(inputs)
 
     def publish(self, value: HeadGrid | None) -> dict[str, Any]:
         return {} if value is None else {"_heads": grid_traits(value)}
 
 
-class EffectPart(Part):
+class EffectPanel(Panel):
     """The model's decision with the output of the heads that are off set to zero, and with that of one head alone."""
 
     depends_on: ClassVar[tuple[str, ...] | None] = ("text", "target", "method", "head", *SWITCH_INPUTS)
@@ -134,7 +134,7 @@ class EffectPart(Part):
         self._subject, self._switches = subject, switches
         self._without, self._alone = LastValue(), LastValue()
 
-    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> HeadEffect | None:
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PanelJob) -> HeadEffect | None:
         if not masks_heads(inputs["method"]) or saliency.provenance.get("windows", 1) > 1:
             return None
         off = ~self._switches.mask(inputs).selected
@@ -160,7 +160,7 @@ class EffectPart(Part):
         return _decision(saliency, self._subject, decision.label, decision.probabilities)
 
 
-class AttentionPart(Part):
+class AttentionPanel(Panel):
     """The attention map of the chosen head."""
 
     depends_on: ClassVar[tuple[str, ...] | None] = ("text", "head")
@@ -169,7 +169,7 @@ class AttentionPart(Part):
         self._subject = subject
         self._maps = LastValue()
 
-    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> HeadAttention | None:
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PanelJob) -> HeadAttention | None:
         if inputs["head"] is None or len(saliency.row) > MAX_TOKENS:
             return None
         maps, largest = self._maps.get(inputs["text"], lambda: self._attention_maps(inputs["text"]))

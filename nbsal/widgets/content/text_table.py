@@ -14,8 +14,8 @@ from nbsal.render import html
 from nbsal.render.headline import percent
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
+from nbsal.widgets.content.table_columns import Array, Columns, confidence, strongest_word
 from nbsal.widgets.corpus_view import excerpt
-from nbsal.widgets.parts.table_columns import Array, Columns, confidence, strongest_word
 
 PAGE = 12  # texts on a page
 COLUMNS = ("number", "text", "prediction", "confidence", "label", "top")

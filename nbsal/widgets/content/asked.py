@@ -15,8 +15,8 @@ from nbsal.explain.sentences import reply_facts
 from nbsal.methods.lazy import Subject, catalogue
 from nbsal.model.target import AGREEMENT
 from nbsal.support.errors import InputError
+from nbsal.widgets.content.answer_parts import Rewritten, Struck, reply_text
 from nbsal.widgets.page.choices import offered_methods, view_choices
-from nbsal.widgets.parts.answer_parts import Rewritten, Struck, reply_text
 
 
 @dataclass(frozen=True)

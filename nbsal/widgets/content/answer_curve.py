@@ -6,8 +6,8 @@ import numpy as np
 
 from nbsal.explain.answer import Answer
 from nbsal.explain.judgement import BAND, Judgement
-from nbsal.explain.sentences import reply_sentences as sentences
 from nbsal.methods.facts import label_of
+from nbsal.render.headline import number_word
 
 CARRIES = 0.5  # share of the whole drop that makes the first sentences the ones that carry the reply
 RANDOM_ORDER = "random order"
@@ -52,5 +52,5 @@ def curve_finding(curve: Judgement, unit: str) -> str:
         return "Hiding in this order is no better than in random ones"
     drops = curve.curve[0] - curve.curve
     steps = int(np.argmax(drops >= CARRIES * drops.max()))
-    count = sentences.NUMBERS[steps] if steps < len(sentences.NUMBERS) else str(steps)
-    return f"{count} {unit}{'' if steps == 1 else 's'} {'carries' if steps == 1 else 'carry'} the reply"
+    carry = f"{unit} carries" if steps == 1 else f"{unit}s carry"
+    return f"{number_word(steps).capitalize()} {carry} the reply"

@@ -1,0 +1,268 @@
+"""The words of an explained text, and what comes out without some of them: of a decision, and of a part of a reply."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nbsal.ablation import tables
+from nbsal.ablation.decision import DecisionText
+from nbsal.ablation.engine import Ablation
+from nbsal.ablation.experiment import Experiment
+from nbsal.explain.saliency import Saliency
+from nbsal.explain.scoring.reply_experiment import ReplyExperiment
+from nbsal.explain.scoring.running import SpanSaliency
+from nbsal.explain.sentences.decision_facts import DECIDED, TOO_LONG, HiddenUnit, Outcome
+from nbsal.explain.sentences.reply_facts import source_names
+from nbsal.methods.perturbation import Perturbation
+from nbsal.model.subject import Subject
+from nbsal.model.target import BEST, Target
+from nbsal.model.targets import best_span, decide, is_regression, span_text
+from nbsal.model.text.tokenize import token_name
+from nbsal.model.text.tokens import Encoded, Row
+from nbsal.passes import trace
+from nbsal.support.arrays import Floats
+from nbsal.support.errors import InputError
+from nbsal.support.progress import Meter
+
+AT_ONCE = 4  # passes between which a newer text may come first
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenWords(ABC):
+    """The words of an explanation as the units of an experiment, and the outcome of the whole text."""
+
+    saliency: Saliency
+    experiment: Experiment
+    whole: Outcome
+    unit: HiddenUnit = field(default="word", kw_only=True)  # what each is called
+
+    @property
+    def row(self) -> Row:
+        """The tokens of the text."""
+        return self.saliency.row
+
+    @property
+    @abstractmethod
+    def scored(self) -> Sequence[tuple[str, float, int]]:
+        """The text, the score and the part of each word."""
+
+    @property
+    @abstractmethod
+    def probable(self) -> bool:
+        """Whether values are probabilities."""
+
+    @property
+    def classifies(self) -> bool:
+        """Whether one class is decided for the whole text."""
+        return False
+
+    @property
+    def raises(self) -> bool:
+        """Whether the words that matter speak against what is explained."""
+        return self.saliency.contrary and float(self.saliency.scores[list(self.row.content)].min()) < 0
+
+    @property
+    def fixed(self) -> set[int]:
+        """The numbers of words that must stay."""
+        return set()
+
+    def hide(self, sets: Sequence[Iterable[int]], meter: Meter) -> tuple[Outcome, ...]:
+        """The outcome without each of several sets of words."""
+        parts = (sets[start : start + AT_ONCE] for start in range(0, len(sets), AT_ONCE))
+        return tuple(outcome for part in parts for outcome in self._outcomes(part, meter))
+
+    @abstractmethod
+    def _outcomes(self, sets: Sequence[Iterable[int]], meter: Meter) -> list[Outcome]:
+        """The outcome without each of a few sets of words."""
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionWords(HiddenWords):
+    """The words of a text, or of a pair, that a model decides about."""
+
+    reading: "_Reading"
+
+    @classmethod
+    def of_text(
+        cls, saliency: Saliency, ablation: Ablation, way: str | int, target: Any, recorded: bool = True
+    ) -> Self:
+        """The words of an explained text. Unless its logits are to be `recorded`, they are those of the explanation
+        where it holds them.
+        """
+        subject, row = ablation.subject, saliency.row
+        if len(row) > subject.max_length:
+            raise InputError(TOO_LONG, argument="text", value=row.text)
+        logits = None if recorded else _logits_of(saliency, subject)
+        if logits is None:
+            record = trace.record(subject, Encoded([row], subject.text_encoder.pad_id), [target], needs=())
+            logits, explained = record.logits[0], record.decisions[0].target
+        else:
+            explained = decide(subject, row, logits, target).target
+        reading = _reading(subject, saliency, explained)
+        experiment = Experiment(ablation, DecisionText(subject, row, reading, way), [word.tokens for word in row.words])
+        return cls(saliency, experiment, reading.outcome(reading.value(logits), subject), reading)
+
+    @property
+    def scored(self) -> Sequence[tuple[str, float, int]]:
+        return self.saliency.scored_words()
+
+    @property
+    def probable(self) -> bool:
+        return self.reading.probable
+
+    @property
+    def classifies(self) -> bool:
+        return self.probable and self.reading.task == "sequence" and not self.reading.sigmoid
+
+    @property
+    def fixed(self) -> set[int]:
+        if self.reading.task != "masked":
+            return set()
+        places = {index[0] for index, _ in self.reading.terms}  # of mask tokens that are to be filled in
+        return {number for number, word in enumerate(self.row.words) if places & {*word.tokens}}
+
+    def _outcomes(self, sets: Sequence[Iterable[int]], meter: Meter) -> list[Outcome]:
+        subject = self.experiment.ablation.subject
+        return [self.reading.outcome(value, subject) for value in self.experiment.without(*sets, meter=meter)]
+
+
+@dataclass(frozen=True, eq=False)
+class ReplyWords(HiddenWords):
+    """The words of a prompt that may bear on a part of its reply, or on a token of it rather than another.
+
+    Of methods that hide units, these are hidden in place of words. Values are probabilities of the part, or the
+    log-odds of the token against the other one.
+    """
+
+    experiment: ReplyExperiment
+    tokens: tuple[int, ...]  # of the part, numbered in the reply
+    rival: ReplyExperiment | None = None  # with the other token at the end of the reply
+
+    @classmethod
+    def of_part(cls, saliency: SpanSaliency) -> Self:
+        """The words of the prompt, for a part of the reply that `Answer.of` or `Answer.rather` explains."""
+        running, target = saliency.running, saliency.span_target
+        if running is None or target is None:
+            message = "The explanation was loaded, or is of two whole replies. Check one that Answer.of returns."
+            raise InputError(message, argument="saliency", value=saliency)
+        numbers = {running.reading.position(token): token for token in range(len(running.reading.reply_ids))}
+        tokens = tuple(numbers[index[0]] for index, weight in target.terms if weight > 0)
+        by_word = not isinstance(running.method, Perturbation) or saliency.provenance["unit"] == "word"
+        experiment = running.experiment.with_units(running.reading.units("word")) if by_word else running.experiment
+        others = [running.with_rival(tokens[0], index[1]) for index, weight in target.terms if weight < 0]
+        rival = experiment.with_reading(others[0]) if others else None
+        unit: HiddenUnit = "word" if by_word else "part"
+        words = cls(saliency, experiment, Outcome("", 0.0), tokens, rival, unit=unit)
+        return replace(words, whole=words.hide([()], Meter(None))[0])
+
+    @property
+    def scored(self) -> Sequence[tuple[str, float, int]]:
+        sources, scores = self.experiment.reading.prompt.sources, self.saliency.scores
+        whole = [name.sentence for name in source_names(sources)]
+        names = [
+            whole[unit.source] if unit.text == sources[unit.source].text else unit.text
+            for unit in self.experiment.parts
+        ]
+        sums = [float(scores[list(unit.tokens)].sum()) for unit in self.experiment.parts]
+        return [(name, score, 0) for name, score in zip(names, sums, strict=True)]
+
+    @property
+    def probable(self) -> bool:
+        return self.rival is None
+
+    def _outcomes(self, sets: Sequence[Iterable[int]], meter: Meter) -> list[Outcome]:
+        table = tables.without(len(self.experiment.parts), *sets)
+        values = self.experiment.numbers(table, meter=meter)[:, list(self.tokens)].sum(1)
+        if self.rival is not None:
+            odds = values - self.rival.numbers(table)[:, -1]
+            own, other = self.saliency.target.split(" - ")
+            return [Outcome(own if value > 0 else other, float(value)) for value in odds]
+        best = self.experiment.numbers(table, BEST)[:, list(self.tokens)].astype(int)
+        return [Outcome(self._written(row), float(np.exp(value))) for row, value in zip(best, values, strict=True)]
+
+    def _written(self, best: Floats) -> str:
+        """The part as the model would write it up to the first token that is another one."""
+        reading, tokenizer = self.experiment.reading, self.experiment.ablation.subject.tokenizer
+        own = [reading.reply_ids[token] for token in self.tokens]
+        changed = next((i for i, (index, other) in enumerate(zip(own, best, strict=True)) if index != other), None)
+        if changed is None:
+            return self.saliency.prediction
+        return str(tokenizer.decode([*own[:changed], int(best[changed])])).strip()
+
+
+def words_of(
+    saliency: Saliency, ablation: Ablation, way: str | int, target: Any = None, recorded: bool = True
+) -> HiddenWords:
+    """The words of any explanation; those of a part of a reply are hidden as its method hides them."""
+    if isinstance(saliency, SpanSaliency):
+        return ReplyWords.of_part(saliency)
+    return DecisionWords.of_text(saliency, ablation, way, target, recorded)
+
+
+def _logits_of(saliency: Saliency, subject: Subject) -> Tensor | None:
+    """The logits of the whole text but for what they have in common, if the explanation tells them."""
+    if subject.task != "sequence" or subject.usage.zero_shot is not None:
+        return None
+    if is_regression(subject):
+        return torch.tensor(saliency.provenance["values"], dtype=torch.float64)
+    probabilities = torch.from_numpy(saliency.probabilities).double()
+    logits = probabilities.logit() if subject.activation == "sigmoid" else probabilities.log()
+    return logits if bool(logits.isfinite().all()) else None
+
+
+@dataclass(frozen=True)
+class _Reading(Target):
+    """The value of a target, its probability if it has one, and what is decided: one tensor for each coalition."""
+
+    task: str = ""
+    probable: bool = True
+    sigmoid: bool = False
+    saliency: Saliency = field(kw_only=True, compare=False)
+
+    def value(self, logits: Tensor) -> Tensor:
+        value, decision = self._value_and_decision(logits)
+        return torch.stack([value.double(), torch.tensor(decision, dtype=torch.float64)])
+
+    def outcome(self, value: Tensor, subject: Subject) -> Outcome:
+        """A value with what is decided, by name."""
+        code = int(value[1])
+        if code < 0:
+            name = ""
+        elif self.sigmoid:  # each label is decided by itself
+            name = self.label if code else f"not {self.label}"
+        elif self.task == "span":
+            row = self.saliency.row
+            name = span_text(row, *divmod(code, len(row)))
+        else:
+            name = subject.labels[code] if subject.labels else token_name(subject.tokenizer, code)
+        return Outcome(self.saliency.display_name(name), float(value[0]))
+
+    def _value_and_decision(self, logits: Tensor) -> tuple[Tensor, int]:
+        if not self.probable:
+            return super().value(logits), -1
+        if self.task == "span":
+            row = self.saliency.row
+            start, end = best_span(row, logits)
+            ends = logits.double().softmax(0)
+            return torch.stack([ends[index] for index, _ in self.terms]).prod(), start * len(row) + end
+        places = [logits[index[:-1]].double() for index, _ in self.terms]
+        shares = [place.sigmoid() if self.sigmoid else place.softmax(-1) for place in places]
+        values = [share[index[-1]] for share, (index, _) in zip(shares, self.terms, strict=True)]
+        value = torch.stack(values).mean()
+        return value, int(value >= DECIDED) if self.sigmoid else int(shares[0].argmax())
+
+
+def _reading(subject: Subject, saliency: Saliency, target: Target) -> _Reading:
+    """What is measured: the target that a saliency explains."""
+    if target.label != saliency.target:
+        message = f"The explanation is of the target {saliency.target!r}. Pass the target that was explained."
+        raise InputError(message, argument="target", value=target.label)
+    only_added = all(weight > 0 for _, weight in target.terms)
+    probable = only_added and not is_regression(subject) and subject.usage.zero_shot is None
+    sigmoid = subject.task == "sequence" and subject.activation == "sigmoid"
+    return _Reading(target.label, target.terms, target.number, subject.task, probable, sigmoid, saliency=saliency)

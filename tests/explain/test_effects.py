@@ -1,0 +1,89 @@
+"""One check of every kind of target: what was hidden, what came out, and random sets beside it, as one frame."""
+
+import numpy as np
+import pytest
+
+import nbsal
+from nbsal.support.errors import InputError
+from tests.cases import cases
+
+COLUMNS = ["hidden", "kind", "value", "change", "outcome"]
+ASKED = [{"role": "user", "content": "Where does Mara live?"}]
+DOCUMENTS = ["Mara lives in Oslo now.", "Boris lives in Rouen."]
+
+
+def check_frame(effects, *kinds):
+    assert list(effects.columns) == COLUMNS and set(kinds) <= {*effects["kind"]}
+    assert (effects["kind"].iloc[0], effects["hidden"].iloc[0], effects["change"].iloc[0]) == ("nothing", (), 0.0)
+    np.testing.assert_allclose(effects["value"] - effects["value"].iloc[0], effects["change"])
+
+
+@cases(
+    "model, text, target",
+    [
+        ("demo/reviews-small", "A warm and funny film.", None),
+        ("demo/reviews-small", "A warm and funny film.", "negative"),
+        ("demo/reviews-small", "A warm and funny film.", nbsal.contrast("positive", "negative")),
+        ("demo/answers", ("Who wrote it?", "Nora Smith wrote the long book in May."), None),
+        ("demo/notes", "Mara lives in Oslo. Mara lives in", None),
+    ],
+)
+def test_a_decision_has_its_effects(model, text, target):
+    saliency = nbsal.Explainer(nbsal.load(model), "gradxact")(text, target, check=True)
+    check_frame(saliency.effects(), "alone", "random")
+    assert saliency.effects()["outcome"].iloc[0] == saliency.check.whole.prediction
+
+
+@pytest.fixture(scope="module")
+def notes():
+    return nbsal.load("demo/notes")
+
+
+def test_a_part_of_a_reply_is_checked_as_a_decision_is(notes):
+    answer = nbsal.answer(notes, ASKED, documents=DOCUMENTS, method="gae", progress=False)
+    part = answer.of("Oslo", check=True)
+    check_frame(part.effects(), "alone", "random")
+    (oslo,) = (number for number, word in enumerate(part.check.candidates) if word.text == "Oslo")
+    without = nbsal.answer(notes, ASKED, answer.text, documents=["Mara lives in now.", DOCUMENTS[1]], progress=False)
+    (place,) = answer.tokens_of("Oslo")
+    assert part.check.alone[oslo].value == pytest.approx(np.exp(without.statistics.logprob[place]), abs=1e-3)
+    assert part.check.state == "supported" and part.check.alone[oslo].prediction != "Oslo"
+    assert part.check.whole.value == pytest.approx(np.exp(answer.statistics.logprob[place]), abs=1e-5)
+
+
+def test_a_token_rather_than_another_is_checked(notes):
+    explain = nbsal.Explainer(notes, "gae")
+    answer = explain.reply(ASKED, documents=DOCUMENTS, progress=False)
+    contrast = explain.check(answer.rather("Rouen", "Oslo"))
+    effects = contrast.effects()
+    check_frame(effects, "alone", "random")
+    assert not contrast.check.probable and {*effects["outcome"]} == {"Oslo", "Rouen"}
+    np.testing.assert_array_equal(effects["value"] > 0, effects["outcome"] == "Oslo")
+
+
+def test_what_a_method_hides_is_hidden(notes):
+    answer = nbsal.answer(notes, ASKED, documents=DOCUMENTS, progress=False)
+    part = answer.of("Oslo", check=True)
+    assert part.check.unit == "part" and ("document 1",) in {*part.effects()["hidden"]}
+    assert part.check.state == "supported"
+
+
+def test_a_whole_reply_has_its_effects(notes):
+    explain = nbsal.Explainer(notes, "gae")
+    unchecked = explain.reply(ASKED, documents=DOCUMENTS, check=False, progress=False)
+    with pytest.raises(InputError):
+        unchecked.effects()
+    answer = explain.check(unchecked)
+    check_frame(answer.effects(), "alone", "together")
+    part = answer.effects("Oslo").set_index("hidden")
+    assert part["change"].idxmin() in [("document 1",), ("document 1", "document 2")]
+    assert answer.effects()["value"].iloc[0] == pytest.approx(answer.statistics.logprob[answer.reading.content].sum())
+
+
+def test_what_was_not_checked_or_has_no_model_says_so(notes, tmp_path):
+    answer = nbsal.answer(notes, ASKED, documents=DOCUMENTS, method="gae", progress=False)
+    with pytest.raises(InputError):
+        answer.of("Oslo").effects()
+    answer.save(tmp_path / "answer")
+    with pytest.raises(InputError):
+        nbsal.Answer.load(tmp_path / "answer").of("Oslo", check=True)
