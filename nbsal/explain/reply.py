@@ -274,7 +274,7 @@ def _answer(running: ReplyMethod, rows: Rows, statistics: TokenStatistics, origi
     if isinstance(method, Perturbation):
         subsets = {subset.tobytes() for subset in running.coalitions(method)}
         provenance |= {"parameters": method.parameters(), "hidden": running.experiment.hidden, "subsets": len(subsets)}
-    provenance |= rows.completeness
+    provenance |= rows.numbers
     if method.averages_span:
         provenance["span"] = SUMMED_HOPS if method.sums_hops else "averaged"
     if rows.explained < len(rows.scores.columns):

@@ -123,7 +123,7 @@ class AttentionMethod(Method):
     cost = Cost(1)
     promise = frozenset({"nonnegative", "sums_to_1_per_decision", "not_about_target"})
     by_block = True
-    shares_pass = True
+    shares = "pass"
 
 
 class AttentionGradientMethod(Method):
@@ -218,7 +218,7 @@ class AttCAT(Method):
     facts = Facts("AttCAT", look=16)
 
     by_block = True
-    shares_pass = True
+    shares = "pass"
 
     def layers(self, depth: int) -> set[int]:
         return set(range(depth))
@@ -246,7 +246,7 @@ class GAE(AttentionGradientMethod):
         replies=3,
     )
 
-    shares_pass = True
+    shares = "pass"
 
     def scores(self, trace: Trace) -> Tensor:
         rows = start = deciding_positions(trace)

@@ -88,7 +88,7 @@ class Method(ABC):
     facts: ClassVar[Facts] = Facts()  # of its own: a class that is registered under another name inherits none
     hides: ClassVar[bool] = False  # whether it only hides parts of the text, so that a server's model can be explained
     per_end: ClassVar[bool] = False  # whether the two ends of a span are explained separately and the scores added
-    shares_pass: ClassVar[bool] = False  # whether later positions of a causal model change nothing (see `reply_trace`)
+    shares: ClassVar[str] = ""  # by tokens of a reply, where what comes later changes nothing: the "pass" or "graph"
     linear: ClassVar[bool] = False  # whether the scores of a sum of targets are the sum of their scores
     averages_span: ClassVar[bool] = False  # whether positions, by the weights of a target's terms, are explained as one
     sums_hops: ClassVar[bool] = False  # whether scores followed through a reply are sums, and not shares of 1

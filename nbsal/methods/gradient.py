@@ -19,7 +19,7 @@ class GradientMethod(LayerMethod):
     family = "gradient"
     needs = frozenset({"hidden", "hidden_grad"})
     cost = Cost(1, backwards=1)
-    shares_pass = True
+    shares = "pass"
 
     def features(self, trace: Trace) -> Tensor:
         return trace.hidden_grad[self.chosen] * trace.hidden[self.chosen]

@@ -87,7 +87,7 @@ class IFR(alti.BlockMethod):
         replies=4,
     )
 
-    shares_pass = True
+    shares = "pass"
     averages_span = True
     centres: ClassVar[bool] = True  # whether a layer norm subtracts the mean
 

@@ -5,7 +5,7 @@ Scores belong to tokens. The score of a word is the sum over its tokens (`Salien
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -50,6 +50,14 @@ class Path:
     share: float = 1.0
 
 
+class Attribution(NamedTuple):
+    """The scores of features; of each text, what they should sum to, and its points where a tolerance sets them."""
+
+    features: Tensor
+    change: Tensor
+    points: Sequence[int] = ()
+
+
 @dataclass(frozen=True)
 class AlongPaths(LayerMethod):
     """A layer method whose scores are gradients at other states than the text's own.
@@ -57,33 +65,21 @@ class AlongPaths(LayerMethod):
     All tokens of a reply share the paths, since later positions of a causal model change nothing.
     """
 
+    shares = "pass"
+
     @abstractmethod
     def paths(self, upper: UpperLayers) -> Iterator[Path]:
         """The paths of the texts of a trace."""
 
-    def from_sum(self, features: Tensor) -> Tensor:
-        """Scores of features from the sum over all paths."""
-        return features
-
-    @property
-    def adapts(self) -> bool:
-        """Whether each explanation has as many points as its gap needs (see `refine`)."""
-        return False
-
-    def refine(self, sums: Sequence[float], changes: Sequence[float]) -> tuple[Self, list[int]]:
-        """The method with more points, and the indices of the explanations that need them.
-
-        These are judged by what their scores sum to and what they should sum to.
-        """
-        return self, []
-
-
-class Attribution(NamedTuple):
-    """The scores of features; of each text, what they should sum to, and its points where a tolerance sets them."""
-
-    features: Tensor
-    change: Tensor
-    points: Sequence[int] = ()
+    def attribute(self, trace: Trace, steps: float = 1.0) -> Attribution:
+        """The scores along all paths, which together advance the trace's meter by `steps`."""
+        upper = UpperLayers(trace, self.chosen)
+        features, change = upper.zeros(), torch.zeros_like(trace.values)
+        for path in self.paths(upper):
+            features += upper.gradient(path.points, path.count, steps * path.share).mul_(path.factor)
+            if path.baseline is not None:
+                change += path.share * (trace.values - upper.values_without_gradient(path.baseline))
+        return Attribution(features, change)
 
 
 @register(
@@ -112,22 +108,14 @@ class Smooth(Simple, AlongPaths):
     seed: int = 0
 
     def features(self, trace: Trace) -> Tensor:
-        return trace.cached(self, lambda: self._mean_gradient(trace))
-
-    def _mean_gradient(self, trace: Trace) -> Tensor:
-        upper = UpperLayers(trace, self.chosen)
-        (path,) = self.paths(upper)
-        return self.from_sum(upper.gradient(path.points, path.count) * path.factor)
+        return trace.cached(self, lambda: self.attribute(trace).features.abs_())
 
     def paths(self, upper: UpperLayers) -> Iterator[Path]:
         points = (Point(1 / self.samples, copies) for copies in self._noisy_states(upper))
         yield Path(points, self.samples, upper.changeable().to(upper.states))
 
-    def from_sum(self, features: Tensor) -> Tensor:
-        return features.abs()
-
     def _noisy_states(self, upper: UpperLayers) -> Iterator[Tensor]:
-        states, rows = upper.states, list(upper.trace.encoded)
+        states, rows = upper.states, upper.rows
         parts = [fixed_part(upper.trace.subject, row) for row in rows]
         generators = [text_rng(self.seed, part).spawn(self.samples) for part in parts]
         for sample in range(self.samples):
@@ -148,21 +136,23 @@ class PathMethod(LayerMethod):
     linear = True
 
     def features(self, trace: Trace) -> Tensor:
-        return trace.cached(self, lambda: self._attribute(trace)).features
+        return self._attribution(trace).features
 
     def aggregate(self, features: Tensor) -> Tensor:
         return features.sum(-1)
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
-        sums = self.scores(trace).sum(-1)
-        attribution = trace.cached(self, lambda: self._attribute(trace))
+        sums, attribution = self.scores(trace).sum(-1), self._attribution(trace)
         notes = [{"change": float(c), "gap": float(s - c)} for s, c in zip(sums, attribution.change, strict=True)]
         points = [{"points": count} for count in attribution.points] or [{} for _ in notes]
         return [note | count for note, count in zip(notes, points, strict=True)]
 
+    def _attribution(self, trace: Trace) -> Attribution:
+        return trace.cached(self, lambda: self.attribute(trace))
+
     @abstractmethod
-    def _attribute(self, trace: Trace) -> Attribution:
-        """The scores of all texts."""
+    def attribute(self, trace: Trace, steps: float = 1.0) -> Attribution:
+        """The scores of all texts, which together advance the trace's meter by `steps`."""
 
     @property
     @abstractmethod
@@ -181,7 +171,7 @@ class PathMethod(LayerMethod):
     promise={"signed", "about_target", "sums_to_change", "reports_gap", "zero_at_special_in_layer_0"},
 )
 @dataclass(frozen=True)
-class Integrated(PathMethod, AlongPaths):
+class Integrated(AlongPaths, PathMethod):
     """Gradients along the straight line from a baseline to the text's states, times the difference.
 
     `baseline` is "zero", or the states with "pad" or "mask" tokens, or with the "mean" of all token embeddings, in
@@ -225,31 +215,25 @@ class Integrated(PathMethod, AlongPaths):
     def _kinds(self) -> Sequence[str]:
         return (self.baseline or "zero",)
 
-    def _attribute(self, trace: Trace) -> Attribution:
-        if not self.adapts:
-            return _along(self.paths, trace, self.chosen)
-        share = 0.5  # of the progress, the rest of which is for later attempts
-        features, change, _ = _along(self.paths, trace, self.chosen, share)
-        upper, points = UpperLayers(trace, self.chosen), np.full(len(change), self.steps)
-        method, texts = self.refine(features.sum((1, 2)).tolist(), change.tolist())
-        while texts:
-            share /= 2
+    def attribute(self, trace: Trace, steps: float = 1.0) -> Attribution:
+        if self.tolerance is None:
+            return super().attribute(trace, steps)
+        share = steps / 2  # of the progress, the rest of which is for later attempts
+        features, change, _ = super().attribute(trace, share)
+        upper, method, points = UpperLayers(trace, self.chosen), self, np.full(len(change), self.steps)
+        while texts := method._texts_to_refine(features.sum((1, 2)), change):
+            method, share = replace(method, steps=min(2 * method.steps, MOST)), share / 2
             for path in method.paths(upper):
-                features[texts] = upper.gradient(path.points, path.count, share, texts) * path.factor[texts]
+                factor = path.factor.expand_as(features)[texts]
+                features[texts] = upper.gradient(path.points, path.count, share, texts).mul_(factor)
                 points[texts] = path.count
-            method, texts = method.refine(features.sum((1, 2)).tolist(), change.tolist())
         return Attribution(features, change, points.tolist())
 
-    @property
-    def adapts(self) -> bool:
-        return self.tolerance is not None
-
-    def refine(self, sums: Sequence[float], changes: Sequence[float]) -> tuple[Self, list[int]]:
+    def _texts_to_refine(self, sums: Tensor, change: Tensor) -> list[int]:
+        """The numbers of the texts whose gap needs more points."""
         if self.tolerance is None or self.steps >= MOST:
-            return self, []
-        gaps = np.abs(np.subtract(sums, changes))
-        needing = np.flatnonzero(gaps > self.tolerance * np.abs(changes)).tolist()
-        return replace(self, steps=min(2 * self.steps, MOST)), needing
+            return []
+        return ((sums - change).abs() > self.tolerance * change.abs()).nonzero()[:, 0].tolist()
 
     def paths(self, upper: UpperLayers) -> Iterator[Path]:
         base = upper.baseline(*self._kinds)
@@ -270,7 +254,7 @@ class Integrated(PathMethod, AlongPaths):
     },
 )
 @dataclass(frozen=True)
-class GradientShap(PathMethod, AlongPaths):
+class GradientShap(AlongPaths, PathMethod):
     """Gradients at random points between several baselines and the text's states, times the difference.
 
     Points are drawn between hidden states, never between token ids. The baselines are used in turn, and each text has
@@ -294,11 +278,8 @@ class GradientShap(PathMethod, AlongPaths):
     def _kinds(self) -> Sequence[str]:
         return self.baselines or SEVERAL
 
-    def _attribute(self, trace: Trace) -> Attribution:
-        return _along(self.paths, trace, self.chosen)
-
     def paths(self, upper: UpperLayers) -> Iterator[Path]:
-        generators = [text_rng(self.seed, fixed_part(upper.trace.subject, row)) for row in upper.trace.encoded]
+        generators = [text_rng(self.seed, fixed_part(upper.trace.subject, row)) for row in upper.rows]
         counts = [len(range(i, self.samples, len(self._kinds))) for i in range(len(self._kinds))]
         for kind, count in zip(self._kinds, counts, strict=True):
             if count:
@@ -342,12 +323,12 @@ class DeepLiftShap(PathMethod):
     def _kinds(self) -> Sequence[str]:
         return self.baselines or SEVERAL
 
-    def _attribute(self, trace: Trace) -> Attribution:
+    def attribute(self, trace: Trace, steps: float = 1.0) -> Attribution:
         from captum.attr import DeepLift
 
         upper, subject = UpperLayers(trace, self.chosen), trace.subject
         features, change = torch.zeros_like(upper.states), torch.zeros_like(trace.values)
-        meter, texts = trace.meter.part(1, len(self._kinds)), torch.arange(len(upper.states))
+        meter, texts = trace.meter.part(steps, len(self._kinds)), torch.arange(len(upper.states))
         with forward_mode(gradients=True):
             for kind in self._kinds:
                 meter.check()
@@ -384,14 +365,3 @@ class _UpperModule(nn.Module):
     def forward(self, states: Tensor, texts: Tensor) -> Tensor:
         """The target values; captum passes the states of text and baseline in one call."""
         return self.upper.values(states, texts)
-
-
-def _along(paths: Callable[[UpperLayers], Iterator[Path]], trace: Trace, layer: int, steps: float = 1.0) -> Attribution:
-    """The scores along all paths, which together advance the trace's meter by `steps`."""
-    upper = UpperLayers(trace, layer)
-    features, change = torch.zeros_like(upper.states), torch.zeros_like(trace.values)
-    for path in paths(upper):
-        features += upper.gradient(path.points, path.count, steps * path.share) * path.factor
-        assert path.baseline is not None, "paths that attribute a change begin at a baseline"
-        change += path.share * (trace.values - upper.values_without_gradient(path.baseline))
-    return Attribution(features, change)

@@ -86,6 +86,7 @@ class LRP(RelevanceMethod):
 
     facts = Facts("LRP", look=17)
 
+    shares = "graph"
     contrasts = False
 
     def scores(self, trace: Trace) -> Tensor:
@@ -100,7 +101,7 @@ class InputXGradient(RelevanceMethod):
     of a model in half precision.
     """
 
-    shares_pass = True
+    shares = "pass"
     linear = True
     per_end = False
 
@@ -177,7 +178,7 @@ class PositionAwareLRP(InputXGradient):
     facts = Facts("PA-LRP (tokens and positions)", look=31)
 
     contrasts = False
-    shares_pass = False
+    shares = "graph"
     linear = False
     by_block = False
 
@@ -237,6 +238,7 @@ class PartialLRP(RelevanceMethod):
 
     facts = Facts("Partial LRP", look=18)
 
+    shares = "graph"
     contrasts = False
 
     def scores(self, trace: Trace) -> Tensor:

@@ -19,8 +19,11 @@ from nbsal.model.running.layers import forward_mode, join, replace_states, run_m
 from nbsal.model.running.memory import run_in_halves
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
+from nbsal.passes import reply_trace
+from nbsal.passes.plan import TraceJob
 from nbsal.passes.trace import Trace
 from nbsal.support.errors import InputError, ModelError, UnknownName
+from nbsal.support.progress import Meter
 
 BASELINES = ("zero", "pad", "mask", "mean")
 SEVERAL = ("zero", "pad")  # of texts that are classified
@@ -37,14 +40,26 @@ class Point(NamedTuple):
 class UpperLayers:
     """The target values of a trace's texts as a function of the states of one hidden layer.
 
-    The whole stock model runs; at that layer its states are replaced.
+    The whole stock model runs; at that layer its states are replaced. Texts that share a row (see `reply_trace`) share
+    its states: these, and the points of a path, have one entry then.
     """
 
     def __init__(self, trace: Trace, layer: int) -> None:
         self.trace = trace
         self.layer = layer
-        self.states = trace.hidden[layer]
-        self.inputs = trace.subject.inputs(trace.encoded)
+        self.shared = bool(trace.ends)
+        self.encoded = trace.encoded.select([0]) if self.shared else trace.encoded
+        self.states = trace.hidden[layer][: len(self.encoded)]
+        self.inputs = trace.subject.inputs(self.encoded)
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The rows that the states are of."""
+        return self.encoded.rows
+
+    def zeros(self, count: int | None = None) -> Tensor:
+        """Zeros for the features of some texts, by default of all of them, [text, position, width]."""
+        return self.states.new_zeros(len(self.trace.encoded) if count is None else count, *self.states.shape[1:])
 
     def values(self, states: Tensor, texts: Tensor) -> Tensor:
         """The target value for each entry of `states`, [entry, position, width]; `texts` says which text each is of.
@@ -56,30 +71,52 @@ class UpperLayers:
         # classifier reads one entry at a time.
         if len(states) > 1 and subject.unbatchable and getattr(subject.model.config, "pad_token_id", None) is None:
             return torch.cat([self.values(states[i : i + 1], texts[i : i + 1]) for i in range(len(states))])
-        inputs = {name: rows[texts, : states.shape[1]] for name, rows in self.inputs.items()}
-        with replace_states(subject, self.layer, states, inputs["input_ids"].shape[1]):
-            logits = subject.logits(inputs)
+        logits = self._logits(states, {name: rows[texts, : states.shape[1]] for name, rows in self.inputs.items()})
         targets = [self.trace.decisions[text].target for text in texts.tolist()]
         return torch.stack([target.value(output) for target, output in zip(targets, logits, strict=True)])
 
+    def _logits(self, states: Tensor, inputs: dict[str, Tensor]) -> Tensor:
+        with replace_states(self.trace.subject, self.layer, states, inputs["input_ids"].shape[1]):
+            return self.trace.subject.logits(inputs)
+
     def values_without_gradient(self, states: Tensor) -> Tensor:
-        """The target value of each text, computed without gradients; `states` has one entry per text."""
+        """The target value of each text, computed without gradients."""
         with forward_mode(gradients=False):
-            return self.values(states, torch.arange(len(states)))
+            if not self.shared:
+                return self.values(states, torch.arange(len(states)))
+            (logits,) = self._logits(states, self.inputs)
+            return torch.stack([decision.target.value(logits) for decision in self.trace.decisions])
 
     def gradient(
         self, points: Iterable[Point], count: int, steps: float = 1, texts: Sequence[int] | None = None
     ) -> Tensor:
-        """The weighted sum of the gradients at `count` points, [text, position, width] like the states themselves.
+        """The weighted sum of the gradients at `count` points, [text, position, width].
 
         Together they advance the trace's meter by `steps`. `texts` are the numbers of those that are run: by default
         all of them.
         """
-        meter = self.trace.meter.part(steps, count)
-        numbers = range(len(self.states)) if texts is None else texts
-        total, source = torch.zeros_like(self.states[list(numbers)]), iter(points)
-        groups = self._by_length(numbers)
-        # Copies that fit well into one pass.
+        numbers = range(len(self.trace.encoded)) if texts is None else texts
+        sum_gradients = self._gradient_of_row if self.shared else self._gradient_of_texts
+        return sum_gradients(points, self.trace.meter.part(steps, count), numbers)
+
+    def _gradient_of_row(self, points: Iterable[Point], meter: Meter, numbers: Sequence[int]) -> Tensor:
+        """From one forward pass at each point, for all targets."""
+        encoded, decisions = self.trace.encoded.select(numbers), self.trace.decisions
+        targets, total = [decisions[number].target for number in numbers], self.zeros(len(numbers))
+        needs, layers = frozenset({"hidden_grad"}), frozenset({self.layer})
+        job = TraceJob(self.trace.subject, encoded, range(len(numbers)), targets, ("",), needs, layers, work=1)
+        for point in points:
+
+            def add(part: TraceJob, _: str, trace: Trace, weight: float = point.weight) -> None:
+                first, last = part.places[0], part.places[-1]
+                total[first : last + 1] += weight * trace.hidden_grad[self.layer]
+
+            reply_trace.each_prediction(job, add, meter, replaced=(self.layer, point.states))
+        return total
+
+    def _gradient_of_texts(self, points: Iterable[Point], meter: Meter, numbers: Sequence[int]) -> Tensor:
+        """From passes of as many copies of the texts as fit well."""
+        total, source, groups = self.zeros(len(numbers)), iter(points), self._by_length(numbers)
         size = max(1, TOKENS // max(length * len(places) for length, places in groups.items()))
 
         def sum_gradients(length: int, places: Sequence[int], batch: Sequence[Point]) -> Tensor:
@@ -113,7 +150,7 @@ class UpperLayers:
     def _places(self, choose: Callable[[Row], Sequence[int]]) -> Tensor:
         """Whether each position is one of those that are chosen in its row, [text, position]."""
         places = torch.zeros(self.states.shape[:2], dtype=torch.bool, device=self.states.device)
-        for i, row in enumerate(self.trace.encoded):
+        for i, row in enumerate(self.rows):
             places[i, list(choose(row))] = True
         return places
 
@@ -145,10 +182,9 @@ class UpperLayers:
                 places[:, 0] = False
             replaced = _mean_embeddings(subject, places, inputs["input_ids"].shape[1])
         else:
-            rows = list(self.trace.encoded)
-            visible = [~np.isin(range(len(row)), row.content) for row in rows]
+            visible = [~np.isin(range(len(row)), row.content) for row in self.rows]
             ablation = self.trace.cached("ablation", lambda: Ablation(subject))
-            inputs = ablation.inputs([DecisionText(subject, row, way=kind) for row in rows], visible)
+            inputs = ablation.inputs([DecisionText(subject, row, way=kind) for row in self.rows], visible)
         with forward_mode(gradients=False), replaced:
             return join(run_model(subject, inputs)[1].parts(self.layer))
 

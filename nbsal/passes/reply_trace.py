@@ -1,11 +1,11 @@
-"""Record one forward pass for all tokens of a reply, and for each token the gradients of its own prediction.
+"""Record traces of several targets of one text: the predictions of a reply's tokens.
 
 The head of a causal model, or of a decoder beside an encoder, works position by position. The sum of all predictions
 has therefore, at the last block's output, the gradient of each prediction at that prediction's own position; below,
 each is propagated by itself.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -19,10 +19,10 @@ from nbsal.model.running.layers import HiddenStates, Parts, check_recorded, forw
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.text.tokens import Encoded, Row
-from nbsal.passes import last_block
+from nbsal.passes import last_block, trace
 from nbsal.passes.last_block import AttentionCalls, Starts
-from nbsal.passes.plan import TraceJob
-from nbsal.passes.run import run
+from nbsal.passes.plan import PlannedMethod, TraceJob, plan
+from nbsal.passes.run import Use, run
 from nbsal.passes.stream import Block, Selection
 from nbsal.passes.trace import AtOnce, Trace
 from nbsal.support.progress import Meter
@@ -30,32 +30,68 @@ from nbsal.support.progress import Meter
 MOST = 8  # predictions that are propagated together
 ROWS = 2**10  # positions of all of them: more leave a processor's caches, and cost more than one after the other
 CELLS = 2**21  # entries of the attention maps of a block, beyond which they leave a processor's caches
+FEATURES = 2**26  # entries of a layer that methods with forward passes of their own score together
 
-Use = Callable[[Sequence[int], Trace], None]  # of some targets, by number, and their trace
+
+def run_targets(
+    methods: Mapping[str, PlannedMethod],
+    subject: Subject,
+    rows: Sequence[Row],
+    targets: Sequence[Target],
+    shared: str,
+    use: Use,
+    meter: Meter,
+    size: int | None = None,
+) -> None:
+    """Call `use` with traces of each target in its row, for methods that run the same model (see `passes.run`).
+
+    With `shared` ("pass" or "graph", see `Method.shares`), all rows are the same one. `meter` counts the targets; at
+    most `size` of them, by default what fits well, have a trace together.
+    """
+    encoded, places = Encoded(rows, subject.text_encoder.pad_id), range(len(targets))
+    if not shared:
+        run(plan(methods, subject, encoded, targets), use, meter)
+        return
+    model = next(iter(methods.values())).subject_for(subject)
+    needs, layers, by_block = frozenset[str](), frozenset[int](), True
+    for method in methods.values():
+        needs |= method.needs
+        layers |= method.layers(model.depth)
+        by_block &= method.by_block
+    job = TraceJob(model, encoded, places, targets, tuple(methods), needs, layers, by_block, work=len(targets))
+    if shared == "graph":
+        _each_from_graph(job, use, meter)
+    else:
+        each_prediction(job, use, meter, size)
+
+
+def _each_from_graph(job: TraceJob, use: Use, meter: Meter) -> None:
+    """Relevance: a forward pass under each set of rules, from which one target after the other is propagated back."""
+    whole = trace.record(job.subject, job.rows.select([0]), job.targets[:1], job.needs)
+    whole.graphs = {}
+
+    def propagate(part: TraceJob) -> Trace:
+        (target,) = part.targets
+        decision = Decision(target.label, whole.logits.new_empty(0), target)
+        return replace(whole, decisions=[decision], values=target.value(whole.logits[0])[None], cache={})
+
+    run((job.part([number]) for number in range(len(job.targets))), use, meter, propagate)
 
 
 def each_prediction(
-    subject: Subject,
-    row: Row,
-    targets: Sequence[Target],
-    needs: Collection[str],
-    layers: Collection[int],
-    use: Use,
-    chunk: int | None = None,
-    replaced: tuple[int, Tensor] | None = None,
-    by_block: bool = False,
+    job: TraceJob, use: Use, meter: Meter, size: int | None = None, replaced: tuple[int, Tensor] | None = None
 ) -> None:
-    """Call `use` with traces of some copies of a row each, one copy for each target.
+    """Call `use` with traces of some copies of a row each, from one forward pass.
 
     Each target is a number of the logits at one position, which later positions do not change. `replaced` is a layer
-    with other states in its place, [1, position, width]. `by_block` says that `Trace.blocks` is all that will be read.
+    with other states in its place, [1, position, width].
     """
+    subject, targets, needs, layers = job.subject, job.targets, job.needs, job.layers
 
     def run_row() -> None:
-        encoded = Encoded([row], subject.text_encoder.pad_id)
         other = None if replaced is None else (replaced[0], replaced[1].detach().requires_grad_())
         with forward_mode(gradients=True):
-            forward = _forward(subject, encoded, needs, other, by_block)
+            forward = _forward(subject, job.rows.select([0]), needs, other, job.by_block)
             logits, states = forward.logits, forward.states
             values = torch.stack([target.value(logits[0]) for target in targets])
             check_finite(values)
@@ -70,28 +106,22 @@ def each_prediction(
             if wanted and begin is None:
                 (gradient,) = torch.autograd.grad(values.sum(), states.top, retain_graph=True)
                 begin = TopStarts([states.top], positions, gradient[0])
-            size = chunk or _chunk(subject, len(row), bool(wanted), bool(forward.maps))
+            count = size or _chunk(job, bool(wanted), bool(forward.maps))
             source = FusedMaps(forward.calls) if forward.calls else AtOnce()
 
-            def propagate(job: TraceJob) -> Trace:
-                part = _copies(job, logits, values, source)
+            def propagate(chunk: TraceJob) -> Trace:
+                part = _copies(chunk, logits, values, source)
                 for (name, index), tensors in parts.items():
                     value = join(tensors).detach()
-                    getattr(part, name)[index] = value.expand(len(job.rows), *value.shape[1:])
+                    getattr(part, name)[index] = value.expand(len(chunk.rows), *value.shape[1:])
                 if begin is not None:
-                    gradients = _propagated(begin.tensors, [parts[key] for key in wanted], begin.of(job.places))
+                    gradients = _propagated(begin.tensors, [parts[key] for key in wanted], begin.of(chunk.places))
                     for (name, index), gradient in zip(wanted, gradients, strict=True):
                         getattr(part, f"{name}_grad")[index] = gradient
                 return part
 
-            chunks = [range(len(targets))[first : first + size] for first in range(0, len(targets), size)]
-            jobs = [
-                TraceJob(
-                    subject, Encoded([row] * len(chunk), encoded.pad_id), chunk, [targets[i] for i in chunk], ("",)
-                )
-                for chunk in chunks
-            ]
-            run(jobs, lambda job, _, part: use(job.places, part), Meter(None), propagate)
+            for first in range(0, len(targets), count):
+                run([job.part(range(first, min(first + count, len(targets))))], use, meter, propagate)
 
     subject.exclusively(run_row)
 
@@ -154,7 +184,11 @@ class FusedMaps(AtOnce):
         return self.means[number]
 
 
-def _chunk(subject: Subject, size: int, gradients: bool, maps: bool) -> int:
+def _chunk(job: TraceJob, gradients: bool, maps: bool) -> int:
+    """How many targets are propagated, or scored by a method's own forward passes, together."""
+    size, subject = job.rows.longest, job.subject
+    if "forward" in job.needs:  # as many as memory allows, since they share these passes
+        return max(1, FEATURES // (size * subject.width))
     if not gradients:  # copies share their maps, and a method may average these
         return max(1, min(4 * MOST, 8 * CELLS // size**2))
     return max(1, min(MOST, CELLS // (subject.heads * size**2))) if maps else max(1, min(MOST, ROWS // size))

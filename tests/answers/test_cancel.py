@@ -7,7 +7,7 @@ import pytest
 
 import nbsal
 from nbsal.explain import reply as replying
-from nbsal.explain.scoring import rows
+from nbsal.explain.scoring import running
 from nbsal.passes import reply_trace
 from nbsal.support.errors import Cancelled
 from tests import axioms
@@ -27,7 +27,7 @@ def subject():
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     monkeypatch.setattr(reply_trace, "_chunk", lambda *_: CHUNK)
-    monkeypatch.setattr(rows, "BATCH", CHUNK)
+    monkeypatch.setattr(running, "BATCH", CHUNK)
 
 
 @cases("method, after", [("gae", 1), ("gradxact", 4), ("lrp", 1), ("attn-lrp", 4), ("random", 1)])

@@ -84,7 +84,7 @@ def test_all_tokens_take_one_forward(subjects, forwards, backwards, monkeypatch,
 
 
 @pytest.mark.parametrize("name", ["llama", "bart"])
-@pytest.mark.parametrize("method", ["gae", "gradxact", "integrated", "occlusion"])
+@pytest.mark.parametrize("method", ["gae", "gradxact", "integrated", "occlusion", "attention-cam"])
 def test_a_chunk_too_large_for_memory_is_halved(subjects, monkeypatch, name, method):
     """With the same scores, down to single tokens; if one does not fit either, the error says what to do."""
     subject = subjects[name]

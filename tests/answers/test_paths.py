@@ -5,9 +5,10 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.explain.scoring import path_rows, running
+from nbsal.explain.scoring import running
 from nbsal.methods.upper_layers import UpperLayers
 from nbsal.model.text.tokens import Encoded
+from nbsal.passes import reply_trace
 from tests import axioms
 from tests.answers import writers
 from tests.answers.test_rows import check_row
@@ -59,7 +60,7 @@ def test_all_tokens_share_the_forward_passes(subjects, forwards, monkeypatch, na
     whole = explained(subjects[name], "smooth")[1]
     assert len(forwards) == 3 + own_states + statistics
     forwards.clear()
-    monkeypatch.setattr(path_rows, "CELLS", 2 * len(whole.reading.row) * 32)
+    monkeypatch.setattr(reply_trace, "FEATURES", 2 * len(whole.reading.row) * 32)
     parts = explained(subjects[name], "smooth")[1]
     assert len(forwards) == 3 * -(-len(whole.ids) // 2) + own_states + statistics
     assert axioms.relative(parts.scores, whole.scores) < 1e-9
@@ -161,7 +162,7 @@ def test_a_span_states_its_own_change_and_gap(subjects, tmp_path):
 
 @cases("method, parts", [("integrated", 1), ("smooth", 3)])
 def test_a_cancelled_path_keeps_whole_rows_only(subjects, monkeypatch, method, parts):
-    monkeypatch.setattr(path_rows, "CELLS", 2 * 60 * 32)
+    monkeypatch.setattr(reply_trace, "FEATURES", 2 * 60 * 32)
     explain, whole = explained(subjects["llama"], method)
     partial = cancelled(lambda **watch: explain.reply(SOURCE, REPLY, **watch), len(whole.ids) // 2).partial
     count = partial.explained

@@ -10,6 +10,8 @@ import nbsal
 from nbsal.explain.prompt.prompts import with_reply
 from nbsal.explain.scoring import running
 from nbsal.explain.scoring.running import Predictions
+from nbsal.methods.base import Method
+from nbsal.methods.facts import Facts
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.running.attention_maps import AttentionRecorder
 from nbsal.model.text.tokens import Encoded
@@ -154,11 +156,29 @@ def test_a_long_reply_is_explained_in_shorter_texts(subjects, monkeypatch, metho
     explain = nbsal.Explainer(subjects["llama"], method)
     monkeypatch.setattr(running, "SHARED", 5)
     result = explain.reply("Who?", " The company wrote it. " * 4, progress=False)
-    parts = list(Predictions(result.reading, result.number).shared())
-    assert len(parts) == -(-len(result.ids) // 5) > 1 and len(parts[0][1]) == result.reading.start + 4
+    parts = list(Predictions(result.reading, result.number).texts("pass"))
+    assert len(parts) == -(-len(result.ids) // 5) > 1 and len(parts[0][1][0]) == result.reading.start + 4
     monkeypatch.setattr(running, "SHARED", 1_000)
     whole = explain.reply("Who?", result.ids, progress=False)
     assert axioms.relative(result.scores, whole.scores) < 1e-7
+
+
+class Ones(Method):
+    """A method of another package, which fills padding too."""
+
+    name, family, needs, promise, facts = "ones", "baseline", frozenset[str](), frozenset[str](), Facts("Ones")
+
+    def scores(self, trace):
+        return torch.ones(len(trace.encoded), trace.encoded.longest)
+
+    def parameters(self):
+        return {}
+
+
+def test_scores_of_padding_are_left_out(subjects):
+    result = answer(subjects["llama"], Ones())[1]
+    start = result.reading.start
+    assert [row.sum() for row in result.scores] == [start + token for token in range(len(result.ids))]
 
 
 TOLERANCE = 1e-6  # norms of Llama compute in float32

@@ -155,6 +155,24 @@ def test_methods_that_read_the_same_trace_share_it(forwards):
         assert np.allclose(alone.scores, results[name].scores, atol=1e-9)
 
 
+@cases(
+    "methods, passes",
+    [
+        (["integrated", "smooth"], 1 + 25 + 2 + 10),  # the states, the path of either, and the baseline and its output
+        (["lrp", "partial-lrp"], 1),
+        (["attention-cam", "attention-gradcam"], 1),  # a batch of texts that end before a token each
+    ],
+)
+def test_methods_share_traces_that_hold_several_tokens_alike(forwards, methods, passes):
+    subject, settings = writers.load(), {"number": "logit", "progress": False, "check": False}
+    alone = [nbsal.answer(subject, PROMPT, REPLY * 2, method=name, **settings) for name in methods]
+    forwards.clear()
+    together = nbsal.answer(subject, PROMPT, REPLY * 2, method=methods, **settings)
+    assert len(forwards) == passes + 1, "one for the probabilities"
+    for one, answer in zip(alone, together.values(), strict=True):
+        assert np.allclose(one.scores, answer.scores, atol=1e-9)
+
+
 @cases("method", ["contextcite", "ridge", "occlusion", "gae", "attcat"])
 def test_the_batch_size_changes_nothing_but_memory(method):
     subject, sizes = writers.load(), []

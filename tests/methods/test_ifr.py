@@ -17,6 +17,7 @@ from nbsal.methods import alti, catalogue, ifr
 from nbsal.model.running.architecture import first_tensor
 from nbsal.model.target import Target
 from nbsal.passes import reply_trace, trace
+from nbsal.support.progress import Meter
 from nbsal.testing import tiny_models
 from tests import axioms, golden, zoo
 from tests.cases import cases
@@ -170,8 +171,8 @@ def test_copies_of_a_row_share_what_positions_send(load, monkeypatch):
     monkeypatch.setattr(ifr, "_proximities", lambda *values: calls.append(1) or by_head(*values))
     row, rows = subject.encode(axioms.TEXTS[0])[0], {}
     targets = [Target("", (((position, 5), 1.0),)) for position in range(4, 10)]
-    use = lambda numbers, part: rows.update(zip(numbers, IFR.scores(part), strict=True))  # noqa: E731
-    reply_trace.each_prediction(subject, row, targets, IFR.needs, IFR.layers(subject.depth), use)
+    use = lambda job, _, part: rows.update(zip(job.places, IFR.scores(part), strict=True))  # noqa: E731
+    reply_trace.run_targets({"": IFR}, subject, [row] * len(targets), targets, "pass", use, Meter(None))
     assert len(calls) == subject.depth
     for number, scores in rows.items():
         alone = nbsal.Explainer(subject, "ifr")(axioms.TEXTS[0], target=(4 + number, 5)).scores

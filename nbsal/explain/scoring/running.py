@@ -15,13 +15,16 @@ from nbsal.model.target import DIVERGENCE, Target
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
+from nbsal.support.progress import Meter
 from nbsal.support.validation import checked
 
 if TYPE_CHECKING:
     from nbsal.methods.perturbation import Coalitions
+    from nbsal.passes.plan import TraceJob
     from nbsal.passes.trace import Trace
 
 SHARED = 16  # tokens of a long reply that share a forward pass
+BATCH = 16  # texts that are explained together where each token needs a text of its own
 # Entries of a provenance that are about one target, at one layer.
 OF_ONE_TARGET = ("change", "gap", "points", "positions", "absorbed")
 
@@ -36,7 +39,6 @@ class Explains(Protocol):
     def method_subject(self) -> Subject: ...
     @property
     def provenance(self) -> dict[str, Any]: ...
-    def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]: ...
     def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency: ...
     def check(self, explained: Any, target: Any, passes: bool | int) -> Any: ...
 
@@ -53,20 +55,24 @@ class Predictions:
         term = (self.reading.position(token), self.reading.reply_ids[token])
         return Target(self.reading.reply_tokens[token], ((term, 1.0),), self.number)
 
-    def shared(self) -> Iterator[tuple[range, Row]]:
-        """Tokens of the reply that share a forward pass, and its text.
+    def texts(self, shared: str, size: int | None = None) -> Iterator[tuple[range, list[Row]]]:
+        """Tokens of the reply that are explained together, and the text of each.
 
-        These are all of them, unless the reply is longer than the prompt: then every few have the text that ends before
+        Where they share nothing, that is the text that ends before the token, for `size` of them. Otherwise they have
+        one text, all of them unless the reply is longer than the prompt: then every few have the text that ends before
         the last of them, since a gradient through what comes later is zero and costs as much as any other. An encoder
         would read its source again each time.
         """
         count, start = len(self.reading.reply_ids), self.reading.start
-        if count <= start or self.reading.prompt.source_size:
-            yield range(count), self.reading.row
-            return
-        for first in range(0, count, SHARED):
-            tokens = range(first, min(first + SHARED, count))
-            yield tokens, self.reading.up_to(start + tokens[-1])
+        whole = shared and (count <= start or self.reading.prompt.source_size)
+        size = count if whole else SHARED if shared else size or BATCH
+        for first in range(0, count, size):
+            tokens = range(first, min(first + size, count))
+            if shared:
+                row = self.reading.row if whole else self.reading.up_to(start + tokens[-1])
+                yield tokens, [row] * len(tokens)
+            else:
+                yield tokens, [self.reading.up_to(start + token) for token in tokens]
 
 
 @dataclass(frozen=True)
@@ -168,37 +174,32 @@ class ReplyMethod:
         scores: Floats = own - others
         return scores
 
-    def score_targets(self, targets: Sequence[Target]) -> Floats:
-        """The scores of targets in the whole text, [target, token]; several share a forward pass, one needs less."""
-        if len(targets) == 1:
-            return self._score(targets[0], len(self.reading.row))[None]
-        subject, method, rows = self.explainer.method_subject, self.method, list[Floats]()
+    def score_targets(self, targets: Sequence[Target], end: int | None = None) -> Floats:
+        """The scores of targets in the text up to a position, [target, token]; several share a forward pass."""
+        row = self.reading.row if end is None else self.reading.up_to(end)
+        scores, shared = np.zeros((len(targets), len(self.reading.row))), "pass" if len(targets) > 1 else ""
 
-        def use(numbers: Sequence[int], part: "Trace") -> None:
-            rows.append(method.checked_scores(part).detach().double().cpu().numpy())
+        def use(job: "TraceJob", _: str, part: "Trace") -> None:
+            scores[list(job.places), : len(row)] = self.method.total(part).detach().double().cpu().numpy()
 
-        layers, by_block = method.layers(subject.depth), method.by_block
-        reply_trace.each_prediction(subject, self.reading.row, targets, method.needs, layers, use, by_block=by_block)
-        return np.concatenate(rows)
+        texts, subject = [row] * len(targets), self.explainer.subject
+        reply_trace.run_targets({"": self.method}, subject, texts, targets, shared, use, Meter(None))
+        return scores
+
+    def _score(self, target: Target, end: int) -> Floats:
+        """The scores of a target in the text up to a position."""
+        scores: Floats = self.score_targets([target], end)[0]
+        return scores
 
     def every_layer(self, target: Target | None, end: int) -> LayerSaliency:
         """The explanation of a target at every layer, in the text up to a position."""
-        return self.explainer.encoded_layers(self._encoded(end), target)
+        encoded = Encoded([self.reading.up_to(end)], self.explainer.subject.text_encoder.pad_id)
+        return self.explainer.encoded_layers(encoded, target)
 
     def check(self, saliency: "SpanSaliency", passes: bool | int) -> "SpanSaliency":
         """An explained part with what hiding words of the prompt does to it."""
         checked_part: SpanSaliency = self.explainer.check(saliency, None, passes)
         return checked_part
-
-    def _encoded(self, end: int) -> Encoded:
-        return Encoded([self.reading.up_to(end)], self.explainer.subject.text_encoder.pad_id)
-
-    def _score(self, target: Target, end: int) -> Floats:
-        """The scores of a target in the text up to a position."""
-        (saliency,) = self.explainer.encoded(self._encoded(end), [target])
-        scores = np.zeros(len(self.reading.row))
-        scores[:end] = saliency.scores
-        return scores
 
 
 @dataclass(frozen=True, eq=False, repr=False)
