@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
@@ -306,7 +307,7 @@ class Explainer:
     def _provenance(self, method_subject: Subject) -> dict[str, Any]:
         provenance = {
             "model": self.subject.name,
-            **self._settings,
+            **deepcopy(self._settings),  # results may be changed
             "dtype": str(method_subject.dtype).removeprefix("torch."),
             "long": self.long,
             "versions": versions(),

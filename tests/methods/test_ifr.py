@@ -14,7 +14,7 @@ import transformers
 
 import nbsal
 from nbsal.methods import alti, catalogue, ifr
-from nbsal.model.running.architecture import first_tensor
+from nbsal.model.running.hooks import first_tensor
 from nbsal.model.target import Target
 from nbsal.passes import reply_trace, trace
 from nbsal.support.progress import Meter
