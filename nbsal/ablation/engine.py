@@ -6,11 +6,12 @@ hidden token only once for each text (see nbsal.ablation.reuse), if that saves m
 everything gives is tested once for a model and a length.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,7 +32,6 @@ from nbsal.support.progress import Meter
 
 TOKENS = 2048  # per batch: enough to fill a processor's vector units, few enough to stay in its caches
 TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 1e-2}  # of outputs that are equal but for rounding; else 1e-5
-Result = TypeVar("Result")
 Text = AblatedText | ServedText
 
 
@@ -58,7 +58,7 @@ class Ablation:
         """
         subsets = [_check_table(text, table) for text, table in zip(texts, tables, strict=True)]
         keys = [[packed.tobytes() for packed in np.packbits(table, axis=1)] for table in subsets]
-        found = self._exclusively(lambda: self._find(texts, subsets, keys, meter or Meter(None)))
+        found = self.subject.exclusively(partial(self._find, texts, subsets, keys, meter or Meter(None)))
         return [results.stack(text_keys) for results, text_keys in zip(found, keys, strict=True)]
 
     def holds(self, text: Text, table: Any) -> bool:
@@ -82,14 +82,7 @@ class Ablation:
 
     def outputs(self, text: AblatedText) -> Tensor:
         """The outputs of a whole text, after which what is hidden from it goes on, if that is known to be exact."""
-
-        def run() -> Tensor:
-            self._follow_model()
-            known = self._keeps_texts and self._known.reuse.holds(len(text.row))
-            outputs = self._read(text)[1] if known else None
-            return (self._outputs([self._whole(text)]) if outputs is None else outputs)[0]
-
-        return self._exclusively(run)
+        return self.subject.exclusively(partial(self._run_whole, text))
 
     def keep_only(self, ids: Sequence[int]) -> None:
         """Drop the cached results of other texts than one of these tokens."""
@@ -99,33 +92,31 @@ class Ablation:
         """The model inputs for one subset of each text, with hidden tokens left in place."""
         return self._batch([text.input(subset, False) for text, subset in zip(texts, subsets, strict=True)])
 
-    def _exclusively(self, run: Callable[[], Result]) -> Result:
-        """Call `run` while no other thread uses the model, without gradients and dropout."""
+    @memory.memory_errors()
+    @torch.inference_mode()
+    def _run_whole(self, text: AblatedText) -> Tensor:
+        self._follow_model()
+        known = self._keeps_texts and self._known.reuse.holds(len(text.row))
+        outputs = self._read(text)[1] if known else None
+        return (self._outputs([self._whole(text)]) if outputs is None else outputs)[0]
 
-        def in_inference_mode() -> Result:
-            with memory.memory_errors(), torch.inference_mode():
-                return run()
-
-        return self.subject.exclusively(in_inference_mode)
-
+    @memory.memory_errors()
+    @torch.inference_mode()
     def _find(
         self, texts: Sequence[Text], tables: Sequence[Flags], keys: Sequence[Sequence[bytes]], meter: Meter
     ) -> "list[_Results]":
         """The results of texts, after running what is missing."""
         self._follow_model()
-        found = [self._results.setdefault(text.source, _Results(text)) for text in texts]
-        missing = {
-            (id(results), key): _Variant(text, results, key, subset)
-            for text, results, table, text_keys in zip(texts, found, tables, keys, strict=True)
-            for key, subset in zip(text_keys, table, strict=True)
-            if not results.holds(key)
-        }
-        meter.step(sum(map(len, keys)) - len(missing))
-        by_text: dict[int, list[_Variant]] = {}
-        for variant in missing.values():
-            by_text.setdefault(id(variant.results), []).append(variant)
+        found, missing = list[_Results](), dict[int, dict[bytes, _Variant]]()  # by text and subset
+        for text, table, text_keys in zip(texts, tables, keys, strict=True):
+            results = self._results.setdefault(text.source, _Results(text))
+            found.append(results)
+            for key, subset in zip(text_keys, table, strict=True):
+                if not results.holds(key):
+                    missing.setdefault(id(results), {})[key] = _Variant(text, results, key, subset)
+        meter.step(sum(map(len, keys)) - sum(map(len, missing.values())))
         to_run = []
-        for variants in by_text.values():
+        for variants in map(list, map(dict.values, missing.values())):
             if isinstance(variants[0].text, ServedText):
                 self._ask(variants, meter)
             else:
@@ -234,6 +225,8 @@ class Ablation:
         if not self.subject.causal or known.shortest_failed <= size:
             return
         whole = self._whole(text)
+        if len(variants) * whole.last < reuse.LEAST_SAVED:
+            return
         for variant in variants:
             variant.start = variant.input.shared_size(whole)
         if not (shared := reuse.worth_sharing(variants)) or not reuse.can_reuse(self.subject):

@@ -6,13 +6,14 @@ each is propagated by itself.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from nbsal.model import encoder_decoder
-from nbsal.model.running import architecture, attention_maps
+from nbsal.model.running import attention_maps
 from nbsal.model.running.checks import check_finite
 from nbsal.model.running.fused_attention import FusedAttention
 from nbsal.model.running.layers import HiddenStates, Parts, check_recorded, forward_mode, join, recorded_maps, run_model
@@ -90,8 +91,10 @@ def each_prediction(
 
     def run_row() -> None:
         other = None if replaced is None else (replaced[0], replaced[1].detach().requires_grad_())
+        below = "hidden_grad" in needs and max(layers, default=subject.depth) < subject.depth
+        below = below and subject.task != encoder_decoder.REPLY
         with forward_mode(gradients=True):
-            forward = _forward(subject, job.rows.select([0]), needs, other, job.by_block)
+            forward = _forward(subject, job.rows.select([0]), needs, other, job.by_block, below)
             logits, states = forward.logits, forward.states
             values = torch.stack([target.value(logits[0]) for target in targets])
             check_finite(values)
@@ -99,7 +102,6 @@ def each_prediction(
             parts |= {("attention", block): (weights,) for block, weights in enumerate(forward.maps)}
             wanted = [key for key in parts if f"{key[0]}_grad" in needs]
             positions = [target.terms[0][0][0] for target in targets]
-            below = wanted and not states.reply and max(layers, default=subject.depth) < subject.depth
             begin: Starts | TopStarts | None = None
             if below:
                 begin = last_block.starts(forward.in_last_block, values, positions, states.states[-2])
@@ -138,25 +140,33 @@ class Forward:
 
 
 def _forward(
-    subject: Subject, encoded: Encoded, needs: Collection[str], replaced: tuple[int, Tensor] | None, by_block: bool
+    subject: Subject,
+    encoded: Encoded,
+    needs: Collection[str],
+    replaced: tuple[int, Tensor] | None,
+    by_block: bool,
+    below: bool,
 ) -> Forward:
-    """Run a row; methods that read `by_block` need no maps of all heads where attention is fused."""
+    """Run a row; methods that read `by_block` need no maps of all heads where attention is fused.
+
+    Those that propagate `below` the last block need its attention.
+    """
     reads_maps = "attention" in needs and "attention_grad" not in needs and subject.task != encoder_decoder.REPLY
     fused = by_block and reads_maps and attention_maps.is_fused(subject.twin)
     recorded = set(needs) - {"attention"} if fused else set(needs)
-    blocks, attention = architecture.blocks(subject.twin), AttentionCalls()
+    watched = subject.twin_blocks() if fused else subject.twin_blocks()[-1:] if below else []
     with (
         torch.set_grad_enabled(any(need.endswith("_grad") for need in needs)),
         recorded_maps(subject, recorded) as maps,
-        attention.watching(blocks if fused else blocks[-1:]),
+        AttentionCalls().watching(watched) if watched else nullcontext([]) as attention,
     ):
         logits, states = run_model(subject, subject.inputs(encoded), replaced)
     check_recorded(subject, encoded, {"hidden", *recorded}, states, maps)
     if not fused:
-        return Forward(logits, states, maps, [], attention.calls)
-    calls = [call for call in attention.calls if call is not None]
-    if not len(calls) == len(attention.calls) == len(blocks):
-        return _forward(subject, encoded, needs, replaced, by_block=False)
+        return Forward(logits, states, maps, [], attention)
+    calls = [call for call in attention if call is not None]
+    if not len(calls) == len(attention) == len(watched):
+        return _forward(subject, encoded, needs, replaced, by_block=False, below=below)
     return Forward(logits, states, maps, calls, calls[-1:])
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import chain, count, islice, pairwise
 
 from nbsal.model.text.tokens import Span
 
@@ -30,24 +30,43 @@ def locate(render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> t
     must be just that, with the contents in between, whole or stripped of white space.
     """
     for _ in range(RENDERINGS):
-        marked = _Marked(render(contents), render, contents)
+        text = render(contents)
+        marks = _unused_marks(text, 2 * len(contents))
+        pairs = list(zip(marks[::2], marks[1::2], strict=True))
+        rendered = render([a + content + b for content, (a, b) in zip(contents, pairs, strict=True)])
+        if places := _verbatim(text, rendered, contents, pairs):
+            return text, places
+        marked = _Marked(text, rendered, contents, pairs)
         match = marked.match()
         if match is not None:
             break
-    return marked.text, marked.places(match)
+    return text, marked.places(match)
+
+
+def _verbatim(
+    text: str, marked: str, contents: Sequence[str], pairs: Sequence[tuple[str, str]]
+) -> list[ContentPlace | None]:
+    """The places of contents that the template writes once each, as they are; none if it does anything else."""
+    unmark = str.maketrans("", "", "".join(map("".join, pairs)))
+    found = [marked.find(a + content + b) for content, (a, b) in zip(contents, pairs, strict=True)]
+    if min(found, default=0) < 0 or len(marked) != len(text) + 2 * len(found) or marked.translate(unmark) != text:
+        return []
+    places: list[ContentPlace | None] = [None] * len(found)
+    for before, (start, number) in enumerate(sorted(zip(found, count(), strict=False))):
+        first = start - 2 * before  # without the marks of the contents before it
+        places[number] = ContentPlace((first, first + len(contents[number])), 0)
+    return places
 
 
 class _Marked:
     """A rendered text beside one of contents with marks around them."""
 
-    def __init__(self, text: str, render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> None:
-        self.text, self.contents = text, contents
-        marks = _unused_marks(text, 2 * len(contents))
-        self.pairs = list(zip(marks[::2], marks[1::2], strict=True))
-        self.marked = render([a + content + b for content, (a, b) in zip(contents, self.pairs, strict=True)])
-        self.at = _positions(self.marked, marks)
-        self.spans = _spans(self.marked, contents, self.pairs, self.at)
-        self.gaps = _gaps(self.marked, list(self.spans.values()), marks)
+    def __init__(self, text: str, marked: str, contents: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
+        self.text, self.marked, self.contents, self.pairs = text, marked, contents, pairs
+        marks = list(chain.from_iterable(pairs))
+        self.at = _positions(marked, marks)
+        self.spans = _spans(marked, contents, pairs, self.at)
+        self.gaps = _gaps(marked, list(self.spans.values()), marks)
 
     def match(self) -> re.Match[str] | None:
         """The rendered text as the template's own text and contents, if it is that."""

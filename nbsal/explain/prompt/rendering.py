@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -26,7 +27,8 @@ def parse_template(text: str) -> Any:
 
 def render(tokenizer: Any, messages: Any, **options: Any) -> str:
     """A chat in the template of its tokenizer, or in the `chat_template` among the options."""
-    _check_constants(tokenizer, options.get("chat_template"))
+    with suppress(AttributeError, ValueError):  # the tokenizer says it better
+        _check_constants(tokenizer.get_chat_template(options.get("chat_template")))
     with _limited_steps():
         text = str(tokenizer.apply_chat_template(messages, tokenize=False, **options))
     if len(text) > SIZE + 4 * len(str((messages, options))):
@@ -34,12 +36,13 @@ def render(tokenizer: Any, messages: Any, **options: Any) -> str:
     return text
 
 
-def _check_constants(tokenizer: Any, template: str | None) -> None:
+@lru_cache
+def _check_constants(template: str) -> None:
     """Refuse numbers that are computed, and texts that are repeated, while a template is compiled."""
     from jinja2 import TemplateSyntaxError, nodes
 
-    with suppress(AttributeError, ValueError, TemplateSyntaxError):  # the tokenizer says it better
-        tree = parse_template(tokenizer.get_chat_template(template))
+    with suppress(TemplateSyntaxError):  # which the tokenizer says better
+        tree = parse_template(template)
         for product in tree.find_all(nodes.Mul):
             if next(product.find_all(nodes.Name), None) is None and prod(_numbers(product)) > REPEATED:
                 raise TooLarge("it repeats a text too often")
