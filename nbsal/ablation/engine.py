@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor
 
 from nbsal.ablation import reuse
-from nbsal.ablation.known import Known, known_of
+from nbsal.ablation.known import known_of
 from nbsal.ablation.served import ServedText
 from nbsal.ablation.texts import AblatedText, Input
 from nbsal.model.loading.stand_in import StandIn
@@ -33,6 +34,7 @@ from nbsal.support.progress import Meter
 TOKENS = 2048  # per batch: enough to fill a processor's vector units, few enough to stay in its caches
 TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 1e-2}  # of outputs that are equal but for rounding; else 1e-5
 Text = AblatedText | ServedText
+Subsets = Sequence[tuple[bytes, Flags]]  # each with its key in the results of a text
 
 
 class Ablation:
@@ -56,16 +58,16 @@ class Ablation:
         `tables` holds one [subset, token] table for each text, true where a token stays visible. `meter` counts
         subsets; a cancelled call keeps its results in the cache, and the next call resumes from there.
         """
-        subsets = [_check_table(text, table) for text, table in zip(texts, tables, strict=True)]
-        keys = [[packed.tobytes() for packed in np.packbits(table, axis=1)] for table in subsets]
-        found = self.subject.exclusively(partial(self._find, texts, subsets, keys, meter or Meter(None)))
-        return [results.stack(text_keys) for results, text_keys in zip(found, keys, strict=True)]
+        keyed = [_keyed(text, table) for text, table in zip(texts, tables, strict=True)]
+        found = self.subject.exclusively(partial(self._find, texts, keyed, meter or Meter(None)))
+        return [results.stack(subsets) for results, subsets in zip(found, keyed, strict=True)]
 
     def holds(self, text: Text, table: Any) -> bool:
         """Whether the model was run on those subsets of a text before."""
         results = self._results.get(text.source)
-        keys = (packed.tobytes() for packed in np.packbits(_check_table(text, table), axis=1))
-        return results is not None and self._version == self.subject.model_version and all(map(results.holds, keys))
+        if results is None or self._version != self.subject.model_version:
+            return False
+        return all(results.holds(key) for key, _ in _keyed(text, table))
 
     def leaves_out(self, text: Text) -> bool:
         """Whether hidden tokens are left out of a text that was run."""
@@ -96,25 +98,23 @@ class Ablation:
     @torch.inference_mode()
     def _run_whole(self, text: AblatedText) -> Tensor:
         self._follow_model()
-        known = self._keeps_texts and self._known.reuse.holds(len(text.row))
+        known = self._keeps_texts and known_of(self.subject).reuse.holds(len(text.row))
         outputs = self._read(text)[1] if known else None
         return (self._outputs([self._whole(text)]) if outputs is None else outputs)[0]
 
     @memory.memory_errors()
     @torch.inference_mode()
-    def _find(
-        self, texts: Sequence[Text], tables: Sequence[Flags], keys: Sequence[Sequence[bytes]], meter: Meter
-    ) -> "list[_Results]":
+    def _find(self, texts: Sequence[Text], keyed: Sequence[Subsets], meter: Meter) -> "list[_Results]":
         """The results of texts, after running what is missing."""
         self._follow_model()
         found, missing = list[_Results](), dict[int, dict[bytes, _Variant]]()  # by text and subset
-        for text, table, text_keys in zip(texts, tables, keys, strict=True):
+        for text, subsets in zip(texts, keyed, strict=True):
             results = self._results.setdefault(text.source, _Results(text))
             found.append(results)
-            for key, subset in zip(text_keys, table, strict=True):
+            for key, subset in subsets:
                 if not results.holds(key):
                     missing.setdefault(id(results), {})[key] = _Variant(text, results, key, subset)
-        meter.step(sum(map(len, keys)) - sum(map(len, missing.values())))
+        meter.step(sum(map(len, keyed)) - sum(map(len, missing.values())))
         to_run = []
         for variants in map(list, map(dict.values, missing.values())):
             if isinstance(variants[0].text, ServedText):
@@ -160,7 +160,7 @@ class Ablation:
             pads = padding > (reuse.MAX_WASTED if variant.text.pads else 0)
             return pads or (len(batch) + 1) * variant.size > TOKENS or len(batch) >= self._largest
 
-        for batch in batching.fill_batches(sorted(variants, key=lambda variant: variant.size), is_full):
+        for batch in batching.fill_batches(sorted(variants, key=attrgetter("size")), is_full):
             self._run(batch, meter)
 
     def _run(self, batch: "Sequence[_Variant]", meter: Meter, cache: Any = None, start: int = 0) -> None:
@@ -201,7 +201,7 @@ class Ablation:
         memory.check_forward(self.subject, len(encoded), encoded.longest)
         inputs = self.subject.inputs(encoded)
         # Positions without an attention mask would be read as those of several texts in one row.
-        known, places = self._known, [each.places for each in batch if each.places is not None]
+        known, places = known_of(self.subject), [each.places for each in batch if each.places is not None]
         if numbered and places and known.numbered:
             table = np.zeros((len(batch), encoded.longest), dtype=np.int64)
             for positions, counted in zip(table, places, strict=True):
@@ -210,17 +210,13 @@ class Ablation:
         return inputs
 
     @property
-    def _known(self) -> Known:
-        return known_of(self.subject)
-
-    @property
     def _largest(self) -> int:
         """The most subsets of a batch."""
         return 1 if self.subject.unbatchable else self.batch_size or TOKENS
 
     def _run_after_text(self, variants: "Sequence[_Variant]", meter: Meter) -> None:
         """Read a text once, and subsets that share much with it from their first change on, if that is exact."""
-        text, known = variants[0].text, self._known.reuse
+        text, known = variants[0].text, known_of(self.subject).reuse
         size = len(text.row)
         if not self.subject.causal or known.shortest_failed <= size:
             return
@@ -290,7 +286,7 @@ class Ablation:
         """
         if isinstance(self.subject.model, StandIn):  # a function of texts, in which nothing has a position
             return
-        known = self._known
+        known = known_of(self.subject)
         if uncounted := [text for text in texts if known.numbered and not known.positions.is_tested(len(text.row))]:
             longest = max(uncounted, key=lambda text: len(text.row)).lengthened(self.subject.max_length)
             known.add_positions(len(longest.row), self._counts_like_us(longest))
@@ -336,10 +332,10 @@ class _Results:
         self._shape, self._dtype = tuple(numbers.shape), numbers.dtype
         self._by_subset[key] = numbers.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
-    def stack(self, keys: Sequence[bytes]) -> Tensor:
+    def stack(self, subsets: Subsets) -> Tensor:
         """The results for some subsets as a [subset, ...] tensor."""
-        joined = bytearray(b"".join(self._by_subset[key] for key in keys))
-        return torch.frombuffer(joined, dtype=self._dtype).reshape(len(keys), *self._shape)
+        joined = bytearray(b"".join(self._by_subset[key] for key, _ in subsets))
+        return torch.frombuffer(joined, dtype=self._dtype).reshape(len(subsets), *self._shape)
 
 
 @dataclass(slots=True, eq=False)
@@ -372,9 +368,10 @@ def _is_close(first: Tensor, second: Tensor) -> bool:
     return bool(torch.isclose(first, second, rtol=0, atol=tolerance).all())
 
 
-def _check_table(text: Text, table: Any) -> Flags:
+def _keyed(text: Text, table: Any) -> Subsets:
+    """The subsets of a [subset, token] table, each with its key."""
     subsets, size = np.asarray(table, dtype=bool), len(text.row)
     if subsets.ndim != 2 or subsets.shape[1] != size:
         message = f"Subsets must have one entry for each token, [subset, {size}], not the shape {subsets.shape}."
         raise InputError(message, argument="subsets", value=table)
-    return subsets
+    return [(packed.tobytes(), subset) for packed, subset in zip(np.packbits(subsets, axis=1), subsets, strict=True)]

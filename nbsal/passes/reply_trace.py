@@ -6,8 +6,9 @@ each is propagated by itself.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 
 import torch
 from torch import Tensor
@@ -68,7 +69,7 @@ def run_targets(
 
 def _each_from_graph(job: TraceJob, use: Use, meter: Meter) -> None:
     """Relevance: a forward pass under each set of rules, from which one target after the other is propagated back."""
-    whole = trace.record(job.subject, job.rows.select([0]), job.targets[:1], job.needs)
+    whole = trace.record(job.subject, job.rows[:1], job.targets[:1], job.needs)
     whole.graphs = {}
 
     def propagate(part: TraceJob) -> Trace:
@@ -94,7 +95,7 @@ def each_prediction(
         below = "hidden_grad" in needs and max(layers, default=subject.depth) < subject.depth
         below = below and subject.task != encoder_decoder.REPLY
         with forward_mode(gradients=True):
-            forward = _forward(subject, job.rows.select([0]), needs, other, job.by_block, below)
+            forward = _forward(subject, job.rows[:1], needs, other, job.by_block, below)
             logits, states = forward.logits, forward.states
             values = torch.stack([target.value(logits[0]) for target in targets])
             check_finite(values)
@@ -155,10 +156,12 @@ def _forward(
     fused = by_block and reads_maps and attention_maps.is_fused(subject.twin)
     recorded = set(needs) - {"attention"} if fused else set(needs)
     watched = subject.twin_blocks() if fused else subject.twin_blocks()[-1:] if below else []
+    calls_of: AbstractContextManager[list[FusedAttention | None]]
+    calls_of = AttentionCalls().watching(watched) if watched else nullcontext([])
     with (
         torch.set_grad_enabled(any(need.endswith("_grad") for need in needs)),
         recorded_maps(subject, recorded) as maps,
-        AttentionCalls().watching(watched) if watched else nullcontext([]) as attention,
+        calls_of as attention,
     ):
         logits, states = run_model(subject, subject.inputs(encoded), replaced)
     check_recorded(subject, encoded, {"hidden", *recorded}, states, maps)
@@ -232,7 +235,7 @@ class TopStarts:
 
 def _propagated(outputs: Sequence[Tensor], values: Sequence[Parts], starts: Sequence[Tensor]) -> list[Tensor]:
     """The gradients of each prediction at some values, each [prediction, ...]."""
-    tensors = [tensor for parts in values for tensor in parts]
+    tensors = list(chain.from_iterable(values))
     options, count = {"retain_graph": True, "allow_unused": True}, len(starts[0])
     if count == 1:  # batched gradients cost more than a plain one
         results = torch.autograd.grad(outputs, tensors, [start[0] for start in starts], **options)
@@ -243,4 +246,4 @@ def _propagated(outputs: Sequence[Tensor], values: Sequence[Parts], starts: Sequ
         tensor.new_zeros(count, *tensor.shape[1:]) if result is None else result[:, 0]
         for tensor, result in zip(tensors, results, strict=True)
     )
-    return [join([next(flat) for _ in parts]) for parts in values]
+    return [join(list(islice(flat, len(parts)))) for parts in values]
