@@ -7,7 +7,7 @@ from functools import cache
 from threading import Event
 from typing import Any, Self
 
-from nbsal.explain.prompt.rendering import parse_template
+from nbsal.explain.prompt.chat import parse_template
 from nbsal.explain.scoring.hops import check_hops
 from nbsal.model.target import NUMBERS
 from nbsal.support.errors import InputError, UnknownName

@@ -100,8 +100,9 @@ def each_prediction(
             values = torch.stack([target.value(logits[0]) for target in targets])
             check_finite(values)
             parts = {("hidden", layer): states.parts(layer) for layer in layers}
-            parts |= {("attention", block): (weights,) for block, weights in enumerate(forward.maps)}
-            wanted = [key for key in parts if f"{key[0]}_grad" in needs]
+            for block, weights in enumerate(forward.maps):
+                parts["attention", block] = (weights,)
+            wanted = {key: tensors for key, tensors in parts.items() if f"{key[0]}_grad" in needs}
             positions = [target.terms[0][0][0] for target in targets]
             begin: Starts | TopStarts | None = None
             if below:
@@ -118,7 +119,7 @@ def each_prediction(
                     value = join(tensors).detach()
                     getattr(part, name)[index] = value.expand(len(chunk.rows), *value.shape[1:])
                 if begin is not None:
-                    gradients = _propagated(begin.tensors, [parts[key] for key in wanted], begin.of(chunk.places))
+                    gradients = _propagated(begin.tensors, list(wanted.values()), begin.of(chunk.places))
                     for (name, index), gradient in zip(wanted, gradients, strict=True):
                         getattr(part, f"{name}_grad")[index] = gradient
                 return part
@@ -159,7 +160,7 @@ def _forward(
     calls_of: AbstractContextManager[list[FusedAttention | None]]
     calls_of = AttentionCalls().watching(watched) if watched else nullcontext([])
     with (
-        torch.set_grad_enabled(any(need.endswith("_grad") for need in needs)),
+        torch.set_grad_enabled(not trace.GRADIENTS.isdisjoint(needs)),
         recorded_maps(subject, recorded) as maps,
         calls_of as attention,
     ):

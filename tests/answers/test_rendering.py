@@ -4,7 +4,7 @@ import sys
 import time
 
 import nbsal
-from nbsal.explain.prompt import rendering
+from nbsal.explain.prompt import chat
 from tests.cases import cases
 from tests.raising import refuses
 
@@ -30,6 +30,6 @@ def test_others_are_rendered_as_the_tokenizer_does():
     template = "{% set line = '-' * 20 %}{% for m in messages %}{{ m.role }}{{ line }}{{ m.content }}{% endfor %}"
     for settings in ({}, {"chat_template": template}):
         text = tokenizer.apply_chat_template(ASKED, tokenize=False, **settings)
-        assert rendering.render(tokenizer, ASKED, **settings) == text and "Mara" in text
-    long = [{"role": "user", "content": "x" * (rendering.SIZE + 1)}]
-    assert long[0]["content"] in rendering.render(tokenizer, long)
+        assert chat.render(tokenizer, ASKED, **settings) == text and "Mara" in text
+    long = [{"role": "user", "content": "x" * (chat.SIZE + 1)}]
+    assert long[0]["content"] in chat.render(tokenizer, long)

@@ -7,7 +7,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from nbsal.explain.prompt import chat, rendering
+from nbsal.explain.prompt import chat
 from nbsal.explain.prompt.reading import Prompt, PromptWithReply, part_at
 from nbsal.explain.prompt.sources import Request, Source, like
 from nbsal.model.subject import Subject
@@ -40,7 +40,7 @@ def skips_template(tokenizer: Any, text: str) -> bool:
     mark = chr(chat.MARKS[0])
     try:
         messages = [{"role": "user", "content": mark}]
-        rendered = rendering.render(tokenizer, messages, add_generation_prompt=True)
+        rendered = chat.render(tokenizer, messages, add_generation_prompt=True)
     except Exception:  # templates raise errors of their own
         return True
     *_, last = rendered.rpartition(mark)[2].strip().splitlines() or [""]
@@ -61,7 +61,7 @@ def renderer(subject: Subject, request: Request, template: str | None, tools: An
         documents = [{"title": request.sources[number].title, "text": text} for number, text in placed]
         extra = {"documents": documents} if documents else {}
         try:
-            text = rendering.render(subject.tokenizer, filled, **options, **extra)
+            text = chat.render(subject.tokenizer, filled, **options, **extra)
         except Exception as error:  # templates raise errors of their own
             message = (
                 f"The chat template refuses these messages: {error!s:.200}. Pass template=..., or asked as one text."
