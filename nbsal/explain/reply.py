@@ -194,7 +194,8 @@ def _runnings(
     """What explains the reply, by name; methods that hide units in the same way share the runs."""
     units, experiments = reading.units(settings.unit), dict[str | int, ReplyExperiment]()
     runnings = {}
-    served.check_number(next(iter(explainers.values())).subject, settings.number)
+    if settings.number is not None:
+        served.check_number(next(iter(explainers.values())).subject, settings.number)
     for name, explainer in explainers.items():
         method = explainer.method
         way: str | int = "remove"

@@ -3,6 +3,8 @@
 import sys
 import time
 
+import pytest
+
 import nbsal
 from nbsal.explain.prompt import chat
 from tests.cases import cases
@@ -33,3 +35,10 @@ def test_others_are_rendered_as_the_tokenizer_does():
         assert chat.render(tokenizer, ASKED, **settings) == text and "Mara" in text
     long = [{"role": "user", "content": "x" * (chat.SIZE + 1)}]
     assert long[0]["content"] in chat.render(tokenizer, long)
+
+
+def test_a_template_that_was_refused_is_refused_again():
+    tokenizer = nbsal.load("demo/notes").tokenizer
+    for _ in range(2):
+        with pytest.raises(chat.TooLarge):
+            chat.render(tokenizer, ASKED, chat_template="{{ 'x' * 10**8 }}")

@@ -35,13 +35,13 @@ def way(server: Server, way: str | int) -> str | int:
     return TEXT if way == "remove" else way
 
 
-def check_number(subject: Subject, number: str | None) -> None:
+def check_number(subject: Subject, number: str) -> None:
     """Refuse a number that a server does not give, and one that only a server gives."""
     server = server_of(subject)
     if server is None and number == AGREEMENT:
         message = f"number={number!r} is for models behind a server. This one has log-probabilities: use 'logprob'."
         raise InputError(message, argument="number", value=number)
-    if server is None or number is None:
+    if server is None:
         return
     if number == "logit" or (number == DIVERGENCE and server.by_words):
         reason = "a server shows no logits" if number == "logit" else "words are compared by tokens of the model"
