@@ -232,7 +232,7 @@ def test_long_texts_by_windows(load):
 def test_a_plan_lists_the_jobs_that_run(load, monkeypatch):
     explain, ran = nbsal.Explainer(load("bert"), "gradxact", long="window"), []
     jobs = explain.plan(LONG_TEXT)
-    monkeypatch.setattr(trace, "record", lambda *a, record=trace.record: ran.append(len(a[1])) or record(*a))
+    monkeypatch.setattr(trace, "record_now", lambda *a, record=trace.record_now: ran.append(len(a[1])) or record(*a))
     explain(LONG_TEXT)
     windows = len(long_texts.split_text(explain.subject, LONG_TEXT).places)
     assert [len(job.rows) for job in jobs] == ran == [1] * 2 * windows

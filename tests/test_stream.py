@@ -116,8 +116,8 @@ def test_what_a_user_hooked_to_a_block_acts_once(load):
 
 @cases("name, limit, size", [("rollout", "LIMIT", 10**6), ("gae", "LONG", 2), ("lrp", "LIMIT", 10**6)])
 def test_only_short_texts_are_held_whole(small, name, limit, size, monkeypatch):
-    streamed, record = [], trace.record
-    monkeypatch.setattr(trace, "record", lambda *a: streamed.append(a[-1]) or record(*a))
+    streamed, record = [], trace.record_now
+    monkeypatch.setattr(trace, "record_now", lambda *a: streamed.append(a[-1]) or record(*a))
     explain = nbsal.Explainer(small, name)
     explain("A joy.")
     monkeypatch.setattr(plan, limit, size)

@@ -103,7 +103,7 @@ class Ablation:
         """Call `run` while no other thread uses the model, without gradients and dropout."""
 
         def in_inference_mode() -> Result:
-            with batching.memory_errors(), torch.inference_mode():
+            with memory.memory_errors(), torch.inference_mode():
                 return run()
 
         return self.subject.exclusively(in_inference_mode)
@@ -180,7 +180,7 @@ class Ablation:
             outputs = self._outputs([variant.input for variant in part], cache, start)
             return [variant.numbers(output) for variant, output in zip(part, outputs, strict=True)]
 
-        self._store(batch, list(chain.from_iterable(batching.run_in_halves(batch, numbers))), meter)
+        self._store(batch, list(chain.from_iterable(memory.run_in_halves(batch, numbers))), meter)
 
     def _store(self, variants: "Sequence[_Variant]", numbers: Sequence[Tensor], meter: Meter) -> None:
         if any(bool(each.isnan().any()) for each in numbers):

@@ -33,7 +33,7 @@ def add_arguments(corpus: argparse.ArgumentParser) -> None:
     corpus.add_argument(
         "--scheduler", metavar="ADDRESS", help="address of a Dask cluster (default: run in this process)"
     )
-    replies = corpus.add_argument_group("replies", "Explain the replies of a language model, if --asked is passed.")
+    replies = corpus.add_argument_group("replies", "Explain the replies of a language model, if a column is named.")
     replies.add_argument("--asked", metavar="COLUMN", help="column of the prompts or lists of messages")
     replies.add_argument("--documents", metavar="COLUMN", help="column of the lists of documents")
     replies.add_argument("--reply", metavar="COLUMN", help="column of the replies (default: the model writes them)")
@@ -46,7 +46,7 @@ def add_arguments(corpus: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from nbsal.methods.default import default_for_reply
 
-    replies = options.asked is not None
+    replies = any(column is not None for column in (options.asked, options.documents, options.reply))
     model = options.model or ("demo/notes" if replies else nbsal.samples.default_classifier())
     subject = nbsal.load(model, lm=options.lm)
     settings = {} if options.layer is None else {"layer": options.layer}
@@ -58,10 +58,11 @@ def run(options: argparse.Namespace) -> int:
     explainers = [nbsal.Explainer(subject, name, **settings) for name in names]
     try:
         with _client(options.scheduler) as client:
-            corpus = (_explain_replies if replies else _explain_texts)(explainers, client, options)
+            corpus = _explain(explainers, client, options)
     except KeyboardInterrupt:
         print(f"Interrupted. Run the same command again to resume from {options.out}.", file=sys.stderr)
         raise
+    replies = isinstance(corpus, nbsal.corpus.Replies)  # a source may say so without --asked
     noun = "reply" if replies else "text"
     counts = ((corpus.rows, "row" if replies else "text"), (corpus.tokens, "token"), (corpus.size, "byte"))
     print(f"{options.out}: {', '.join(plural(*count) for count in counts)}")
@@ -78,18 +79,21 @@ def run(options: argparse.Namespace) -> int:
     return 1
 
 
-def _explain_texts(explainers: "list[nbsal.Explainer]", client: Any, options: argparse.Namespace) -> Any:
-    text = options.text if options.pair is None else (options.text, options.pair)
-    settings = {"target": parse_target(options.target, explainers[0].subject), "shard_rows": options.shard_rows}
-    return nbsal.corpus.explain(explainers, options.source, options.out, text, client, **settings)
+def _explain(explainers: "list[nbsal.Explainer]", client: Any, options: argparse.Namespace) -> Any:
+    from nbsal.explain.reply_settings import DEFAULTS
 
-
-def _explain_replies(explainers: "list[nbsal.Explainer]", client: Any, options: argparse.Namespace) -> Any:
     columns = {"asked": options.asked, "documents": options.documents, "reply": options.reply}
-    settings = {name: getattr(options, name) for name in ("unit", "hops", "shard_rows", "max_new_tokens")}
+    settings: dict[str, Any] = {"shard_rows": options.shard_rows}
+    if options.asked is None:
+        settings["text"] = options.text if options.pair is None else (options.text, options.pair)
+        settings["target"] = parse_target(options.target, explainers[0].subject)
+    settings |= {} if options.unit is None else {"unit": options.unit}
+    settings |= {"hops": options.hops} if options.hops else {}
+    if options.max_new_tokens != DEFAULTS["max_new_tokens"]:
+        settings["max_new_tokens"] = options.max_new_tokens
     if options.seed is not None:
         settings |= {"seed": options.seed, "do_sample": True}
-    return nbsal.corpus.explain_replies(explainers, options.source, options.out, client=client, **columns, **settings)
+    return nbsal.corpus.explain(explainers, options.source, options.out, client=client, **columns, **settings)
 
 
 def _client(address: str | None) -> AbstractContextManager[Any]:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from nbsal.corpus.dataset import Corpus as Corpus
 from nbsal.corpus.dataset import open_corpus as open_corpus
+from nbsal.corpus.dataset import open_replies as open_replies
 from nbsal.corpus.replies import Replies as Replies
-from nbsal.corpus.replies import open_replies as open_replies
 from nbsal.support.lazy import exports as _exports
 
 if TYPE_CHECKING:
-    from nbsal.corpus.reply_run import explain_replies as explain_replies
     from nbsal.corpus.run import explain as explain
+    from nbsal.corpus.run import explain_replies as explain_replies
 
 open = open_corpus  # noqa: A001 - read as nbsal.corpus.open
-__getattr__, __dir__ = _exports(globals(), {"explain": "run", "explain_replies": "reply_run"})
+__getattr__, __dir__ = _exports(globals(), {"explain": "run", "explain_replies": "run"})

@@ -11,14 +11,17 @@ import numpy as np
 
 from nbsal import evaluation
 from nbsal.corpus import arrays
-from nbsal.corpus.folder.manifest import VOCABULARY, Shard
+from nbsal.corpus.folder import integrity
+from nbsal.corpus.folder.manifest import VOCABULARY, Manifest, Shard
+from nbsal.corpus.folder.storage import Storage
 from nbsal.corpus.parquet import ERROR, PAIR, TEXT, from_table
-from nbsal.corpus.stored import Stored, open_stored, reads_shards
+from nbsal.corpus.replies import Replies
+from nbsal.corpus.stored import Stored, read_manifest, reads_shards
 from nbsal.corpus.units import Units, columns_of
 from nbsal.evaluation import clouds
 from nbsal.explain.saliency import Saliencies, Saliency
 from nbsal.methods.lazy import Subject
-from nbsal.support.errors import NoSuchRow, UnknownName
+from nbsal.support.errors import InputError, NoSuchRow, UnknownName
 from nbsal.support.lazy import pyarrow
 from nbsal.support.validation import checked, plural
 
@@ -162,10 +165,11 @@ class Corpus(Stored, Sequence[Saliency]):
 
 
 @checked
-def open_corpus(location: str | os.PathLike[str]) -> Corpus:
+def open_corpus(location: str | os.PathLike[str]) -> Corpus | Any:  # Any: Replies, which no type checker can foresee
     """Open the corpus in a folder, or at an address that fsspec supports; the run need not be complete.
 
-    Files of another size than they were written with are refused; their content is checked when it is read.
+    Explained texts are a `Corpus`, explained replies are `Replies`. Files of another size than they were written with
+    are refused; their content is checked when it is read.
 
     >>> import tempfile, nbsal
     >>> explainer = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -174,4 +178,30 @@ def open_corpus(location: str | os.PathLike[str]) -> Corpus:
     ...     nbsal.corpus.open(out).clouds(unit="word").labels
     ['negative', 'positive']
     """
-    return open_stored(location, Corpus)
+    storage = Storage(location)
+    manifest = read_manifest(storage)
+    integrity.check_sizes(storage, manifest)
+    return open_manifest(storage, manifest)
+
+
+@checked
+def open_replies(location: str | os.PathLike[str]) -> Replies:
+    """Open the explained replies in a folder, or at an address that fsspec supports; the run need not be complete.
+
+    >>> import tempfile, nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/notes"), "gae")
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     _ = nbsal.corpus.explain_replies(explain, ["Who?"], out, max_new_tokens=4, progress=False)
+    ...     len(nbsal.corpus.open_replies(out).statistics())
+    4
+    """
+    stored = open_corpus(location)
+    if not isinstance(stored, Replies):
+        message = f"{stored.location} holds explained texts. Open it with nbsal.corpus.open."
+        raise InputError(message, argument="location", value=location)
+    return stored
+
+
+def open_manifest(storage: Storage, manifest: Manifest) -> Corpus | Replies:
+    """What a run has stored up to now: texts or replies."""
+    return (Corpus if manifest.plan.replies is None else Replies)(storage, manifest)

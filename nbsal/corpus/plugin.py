@@ -30,7 +30,6 @@ class ModelPlugin(WorkerPlugin):  # type: ignore[misc, unused-ignore]
             "lm_head": head and head.to(torch.device("cpu"), subject.dtype),
         }
         self._methods = {name: (explainer.method, explainer.long) for name, explainer in task.explainers.items()}
-        self._kind: type[Task] = type(task)
         self._task_options = {name: value for name, value in vars(task).items() if name != "explainers"}
 
     def setup(self, worker: Any) -> None:
@@ -39,4 +38,4 @@ class ModelPlugin(WorkerPlugin):  # type: ignore[misc, unused-ignore]
         model = self._model.to("cuda" if torch.cuda.is_available() else "cpu")
         subject = Subject(model, **self._subject_options)
         explainers = {name: Explainer(subject, method, long=long) for name, (method, long) in self._methods.items()}
-        self.task = self._kind(explainers=explainers, **self._task_options)
+        self.task = Task(explainers=explainers, **self._task_options)

@@ -1,10 +1,9 @@
 """The explained replies to a table of prompts, opened without their model."""
 
-import os
 from typing import Any
 
-from nbsal.corpus.reply_table import ASKED
-from nbsal.corpus.stored import Stored, open_stored, reads_shards
+from nbsal.corpus.parquet import ASKED
+from nbsal.corpus.stored import Stored, reads_shards
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked, positive_number
@@ -60,17 +59,3 @@ class Replies(Stored):
             raise InputError(f"Row {i} was not explained: {row['error']}", argument="i", value=i)
         units = [unit["text"] for unit in row["units"]]
         return pandas.DataFrame(row[f"{name}_scores"], index=row["tokens"], columns=units)
-
-
-@checked
-def open_replies(location: str | os.PathLike[str]) -> Replies:
-    """Open the explained replies in a folder, or at an address that fsspec supports; the run need not be complete.
-
-    >>> import tempfile, nbsal
-    >>> explain = nbsal.Explainer(nbsal.load("demo/notes"), "gae")
-    >>> with tempfile.TemporaryDirectory() as out:
-    ...     _ = nbsal.corpus.explain_replies(explain, ["Who?"], out, max_new_tokens=4, progress=False)
-    ...     len(nbsal.corpus.open_replies(out).statistics())
-    4
-    """
-    return open_stored(location, Replies)

@@ -1,6 +1,5 @@
 """The dataset of a run: its shards, read when they are needed and checked as they are read, without any model."""
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache, wraps
@@ -9,12 +8,11 @@ from typing import Any, ClassVar, TypeVar
 from nbsal.corpus.folder import integrity
 from nbsal.corpus.folder.manifest import Manifest, RunSettings, Shard
 from nbsal.corpus.folder.storage import Storage
-from nbsal.corpus.parquet import ERROR, TEXT
+from nbsal.corpus.parquet import ERROR, ROW, TEXT
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import dataset, pandas, pyarrow
 from nbsal.support.validation import checked, loading, plural
 
-S = TypeVar("S", bound="Stored")
 DATASET = "readable Parquet dataset (nbsal.corpus.explain restores damaged shards)"
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -108,7 +106,7 @@ class Stored:
 
     def failures(self) -> "pandas.DataFrame":
         """The texts that could not be explained, with their errors."""
-        frame = self.to_frame(["text_id", self.asked, ERROR])
+        frame = self.to_frame([ROW, self.asked, ERROR])
         return frame[frame[ERROR].notna()].reset_index(drop=True)
 
     def __len__(self) -> int:
@@ -173,15 +171,3 @@ def read_manifest(storage: Storage) -> Manifest:
             value=storage.location,
         )
     return manifest
-
-
-def open_stored(location: str | os.PathLike[str], kind: type[S]) -> S:
-    """Open the results of a run, which must be of that `kind`."""
-    storage = Storage(location)
-    manifest = read_manifest(storage)
-    nouns, opener = ("texts", "open") if manifest.plan.replies is None else ("replies", "open_replies")
-    if nouns != kind.nouns[1]:
-        message = f"{storage.location} holds explained {nouns}. Open it with nbsal.corpus.{opener}."
-        raise InputError(message, argument="location", value=location)
-    integrity.check_sizes(storage, manifest)
-    return kind(storage, manifest)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from threading import Event
 from typing import Any, Protocol
@@ -72,11 +73,13 @@ def explain_many(
 
 def explain_batch(explainers: Mapping[str, Member], rows: Encoded, targets: Sequence[Any]) -> dict[str, list[Saliency]]:
     """Explain one batch with several explainers of one subject: a list for each, in the order of the rows."""
-    results: dict[str, dict[int, Saliency]] = {name: {} for name in explainers}
-    explain_rows(
-        explainers, rows, targets, lambda name, at, saliency: results[name].update({at: saliency}), Meter(None)
-    )
-    return {name: [by_place[at] for at in range(len(rows))] for name, by_place in results.items()}
+    results: dict[str, list[Any]] = {name: [None] * len(rows) for name in explainers}
+
+    def store(name: str, place: int, saliency: Saliency) -> None:
+        results[name][place] = saliency
+
+    _run_batch(explainers, rows, targets, store, Meter(None))
+    return results
 
 
 def explain_rows(
@@ -99,7 +102,8 @@ def explain_rows(
         part = meter.part(len(places), len(places))
         part.check()
         try:
-            _run_batch(explainers, rows, targets, places, store, part)
+            batch, batch_targets = rows.select(places), [targets[place] for place in places]
+            _run_batch(explainers, batch, batch_targets, partial(_store_at, store, places), part)
         except Cancelled:
             raise
         except Exception as error:  # a model may raise anything for a text
@@ -116,30 +120,36 @@ def explain_rows(
         part.reach(len(places))
 
 
+def _store_at(store: Store, places: Sequence[int], name: str, at: int, saliency: Saliency) -> None:
+    """Store the result of a row of a batch by the place of the row."""
+    store(name, places[at], saliency)
+
+
 def _run_batch(
     explainers: Mapping[str, Member],
     rows: Encoded,
     targets: Sequence[Any],
-    places: Sequence[int],
     store: Store,
     meter: Meter,
 ) -> None:
-    subject, targets = next(iter(explainers.values())).subject, [targets[place] for place in places]
-    batch = rows_for_targets(subject, rows.select(places), targets)
-    windows = windows_of(explainers, batch)
-    defaults = {at: default_target(subject, text, meter) for at, text in windows.items() if targets[at] is None}
+    subject = next(iter(explainers.values())).subject
+    batch = rows_for_targets(subject, rows, targets)
+    windows, defaults = windows_of(explainers, batch), {}
+    for at, text in windows.items():
+        if targets[at] is None:
+            defaults[at] = default_target(subject, text, meter)
     parts: defaultdict[tuple[str, int], list[Saliency]] = defaultdict(list)  # of long texts
 
     def use(job: TraceJob, name: str, record: Trace) -> None:
         saliencies = explainers[name].from_trace(record)
         if job.window_of is None:
             for at, saliency in zip(job.places, saliencies, strict=True):
-                store(name, places[at], saliency)
+                store(name, at, saliency)
             return
         done, text = parts[name, job.window_of], windows[job.window_of]
         done += saliencies
         if len(done) == len(text.places):
-            store(name, places[job.window_of], join_windows(text, done, subject))
+            store(name, job.window_of, join_windows(text, done, subject))
 
     run(plan_batch(explainers, batch, targets, windows, defaults), use, meter)
 
@@ -152,26 +162,22 @@ def plan_batch(
     defaults: Mapping[int, Any],
 ) -> list[TraceJob]:
     """The jobs of a batch; `defaults` are the targets of texts that are read by windows and have none."""
-    long_texts = {
-        at: LongText(
-            text.encoded,
-            defaults.get(at, targets[at]),
-            [name for name, explainer in explainers.items() if explainer.windowed(rows[at])],
-        )
-        for at, text in windows.items()
-    }
+    subject, long_texts = next(iter(explainers.values())).subject, {}
+    for at, text in windows.items():
+        names = [name for name, explainer in explainers.items() if explainer.windowed(rows[at])]
+        long_texts[at] = LongText(text.encoded, defaults.get(at, targets[at]), names)
     methods = {name: explainer.method for name, explainer in explainers.items()}
-    return plan(methods, next(iter(explainers.values())).subject, rows, targets, long_texts)
+    return plan(methods, subject, rows, targets, long_texts)
 
 
 def windows_of(explainers: Mapping[str, Member], rows: Encoded) -> dict[int, Windows]:
     """The windows over those rows that an explainer reads by windows, by place."""
     subject = next(iter(explainers.values())).subject
-    return {
-        at: split_text(subject, row.text)
-        for at, row in enumerate(rows)
-        if any(explainer.windowed(row) for explainer in explainers.values())
-    }
+    windows = {}
+    for at, row in enumerate(rows):
+        if row.dropped and any(explainer.windowed(row) for explainer in explainers.values()):
+            windows[at] = split_text(subject, row.text)
+    return windows
 
 
 def batches_for(explainers: Mapping[str, Member], rows: Encoded, size: int) -> Iterator[list[int]]:

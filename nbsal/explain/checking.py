@@ -95,7 +95,7 @@ def _random_words(words: HiddenWords, hidden: Sequence[int], size: int, draws: i
     others = [number for number in range(len(words.experiment.units)) if number not in hidden]
     if len(others) < size:
         return []
-    rng, different = text_rng(0, words.row), dict[tuple[int, ...], None]()
+    rng, different = text_rng(0, words.saliency.row), dict[tuple[int, ...], None]()
     for _ in range(REDRAWN * draws):
         if len(different) < draws:
             different[tuple(sorted(rng.permutation(others)[:size].tolist()))] = None

@@ -36,7 +36,7 @@ from nbsal.passes.run import run
 from nbsal.passes.trace import Trace, to_numpy
 from nbsal.support.errors import InputError, ModelError, NbsalError, UnknownName
 from nbsal.support.progress import Meter, Progress
-from nbsal.support.validation import Text, check_texts, checked
+from nbsal.support.validation import Text, checked
 from nbsal.support.warning import warn_once
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class Explainer:
         refusals.check_method(subject, method.name, method.family, method.needs)
         self.subject: Subject = subject
         self.method: Method = crossing.resolve(method, subject)
+        self._settings = self._method_settings()
         self.long = long
 
     @property
@@ -279,7 +280,7 @@ class Explainer:
         notes, shared = self.method.notes(record), self._provenance(record.subject)
         return [
             self._saliency(record, i, scores[i, : len(row)], tie_breaker[i, : len(row)], shared, notes[i])
-            for i, row in enumerate(record.encoded)
+            for i, row in enumerate(record.encoded.rows)
         ]
 
     def windowed(self, row: Row) -> bool:
@@ -291,20 +292,25 @@ class Explainer:
         """What every explanation records: model, method, settings, precision, versions."""
         return self._provenance(self.method_subject)
 
-    def _provenance(self, method_subject: Subject) -> dict[str, Any]:
-        provenance = {
-            "model": self.subject.name,
+    def _method_settings(self) -> dict[str, Any]:
+        """What the provenance says of the method; a file says label and promise where nobody has the method."""
+        settings = {
             "method": self.method.name,
-            # A file says label and promise where nobody has the method.
             "label": self.method.facts.label or self.method.name,
             "promise": sorted(self.method.promise),
             "parameters": self.method.parameters(),
+        }
+        package = plugins.origin(self.method.name)
+        return settings | {"package": package} if package else settings
+
+    def _provenance(self, method_subject: Subject) -> dict[str, Any]:
+        provenance = {
+            "model": self.subject.name,
+            **self._settings,
             "dtype": str(method_subject.dtype).removeprefix("torch."),
             "long": self.long,
             "versions": versions(),
         } | method_subject.notes
-        if package := plugins.origin(self.method.name):
-            provenance["package"] = package
         if isinstance(self.method, Decoded):
             provenance["lm"] = self.subject.lm_head.source
         return provenance
@@ -324,23 +330,24 @@ class Explainer:
         if isinstance(text, list):
             message = "text must be one text. To explain many, call explain.map(texts)."
             raise InputError(message, argument="text", value=text)
-        return self.subject.encode(check_texts(text)[0])
+        return self.subject.text_encoder.encode(text)
 
     def _saliency(
         self, record: Trace, i: int, scores: Tensor, tie_breaker: Tensor, shared: dict[str, Any], notes: dict[str, Any]
     ) -> Saliency:
-        row, decision = record.encoded[i], record.decisions[i]
+        row, decision = record.encoded.rows[i], record.decisions[i]
         if is_regression(self.subject):
             notes = notes | {"values": record.logits[i].tolist()}
         if self.subject.task == "sequence" and self.subject.activation == "sigmoid" and len(self.subject.labels) > 1:
             pairs = zip(self.subject.labels, decision.probabilities.tolist(), strict=True)
             notes = notes | {"decided": {label: value for label, value in pairs if value >= DECIDED}}
-        marks = {"unpaired": ENTAILMENT in map(str.lower, self.subject.labels) and len(row.parts) == 1}
-        marks["predicts_token"] = not self.subject.labels
-        marks["paired"] = len(row.parts) == 2 and reads_single_texts(self.subject.model)
-        if marks["paired"]:
+        if len(row.parts) == 1 and ENTAILMENT in map(str.lower, self.subject.labels):
+            notes = notes | {"unpaired": True}
+        if not self.subject.labels:
+            notes = notes | {"predicts_token": True}
+        if len(row.parts) == 2 and reads_single_texts(self.subject.model):
             warn_once(self.subject.model, "pair", f"{self.subject.name}: {PAIRED}")
-        notes = notes | {name: True for name, holds in marks.items() if holds}
+            notes = notes | {"paired": True}
         return Saliency(
             row=row,
             target=decision.target.label,

@@ -1,9 +1,8 @@
 """The words of an explained text, and what comes out without some of them: of a decision, and of a part of a reply."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ from nbsal.model.subject import Subject
 from nbsal.model.target import BEST, Target
 from nbsal.model.targets import best_span, decide, is_regression, span_text
 from nbsal.model.text.tokenize import token_name
-from nbsal.model.text.tokens import Encoded, Row
+from nbsal.model.text.tokens import Encoded
 from nbsal.passes import trace
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
@@ -33,156 +32,126 @@ AT_ONCE = 4  # passes between which a newer text may come first
 
 
 @dataclass(frozen=True, eq=False)
-class HiddenWords(ABC):
-    """The words of an explanation as the units of an experiment, and the outcome of the whole text."""
+class HiddenWords:
+    """The words of an explanation as the units of an experiment.
+
+    `whole` is the outcome of the whole text, `read` gives those without a few sets of words. Values are probabilities
+    if `probable`; words that matter speak against what is explained if it `raises` them to be hidden.
+    """
 
     saliency: Saliency
     experiment: Experiment
+    read: Callable[[Sequence[Iterable[int]], Meter], list[Outcome]]
     whole: Outcome
-    unit: HiddenUnit = field(default="word", kw_only=True)  # what each is called
-
-    @property
-    def row(self) -> Row:
-        """The tokens of the text."""
-        return self.saliency.row
-
-    @property
-    @abstractmethod
-    def scored(self) -> Sequence[tuple[str, float, int]]:
-        """The text, the score and the part of each word."""
-
-    @property
-    @abstractmethod
-    def probable(self) -> bool:
-        """Whether values are probabilities."""
-
-    @property
-    def classifies(self) -> bool:
-        """Whether one class is decided for the whole text."""
-        return False
-
-    @property
-    def raises(self) -> bool:
-        """Whether the words that matter speak against what is explained."""
-        return self.saliency.contrary and float(self.saliency.scores[list(self.row.content)].min()) < 0
-
-    @property
-    def fixed(self) -> set[int]:
-        """The numbers of words that must stay."""
-        return set()
+    scored: Sequence[tuple[str, float, int]]  # the text, the score and the part of each word
+    probable: bool
+    raises: bool
+    classifies: bool = False  # whether one class is decided for the whole text
+    fixed: Set[int] = frozenset()  # the numbers of words that must stay
+    unit: HiddenUnit = "word"  # what each is called
 
     def hide(self, sets: Sequence[Iterable[int]], meter: Meter) -> tuple[Outcome, ...]:
         """The outcome without each of several sets of words."""
-        parts = (sets[start : start + AT_ONCE] for start in range(0, len(sets), AT_ONCE))
-        return tuple(outcome for part in parts for outcome in self._outcomes(part, meter))
-
-    @abstractmethod
-    def _outcomes(self, sets: Sequence[Iterable[int]], meter: Meter) -> list[Outcome]:
-        """The outcome without each of a few sets of words."""
+        parts = [sets[start : start + AT_ONCE] for start in range(0, len(sets), AT_ONCE)]
+        return tuple(outcome for part in parts for outcome in self.read(part, meter))
 
 
-@dataclass(frozen=True, eq=False)
-class DecisionWords(HiddenWords):
-    """The words of a text, or of a pair, that a model decides about."""
+def words_of(
+    saliency: Saliency, ablation: Ablation, way: str | int, target: Any = None, recorded: bool = True
+) -> HiddenWords:
+    """The words of any explanation; for a part of a reply, those of the prompt, hidden as its method hides them.
 
-    reading: "_Reading"
+    Unless the logits of a decision are to be `recorded`, they are those of the explanation where it holds them.
+    """
+    if isinstance(saliency, SpanSaliency):
+        return _words_of_part(saliency)
+    subject, row = ablation.subject, saliency.row
+    if len(row) > subject.max_length:
+        raise InputError(TOO_LONG, argument="text", value=row.text)
+    logits = None if recorded else _logits_of(saliency, subject)
+    if logits is None:
+        record = trace.record(subject, Encoded([row], subject.text_encoder.pad_id), [target], needs=())
+        logits, explained = record.logits[0], record.decisions[0].target
+    else:
+        explained = decide(subject, row, logits, target).target
+    reading = _reading(subject, saliency, explained)
+    experiment = Experiment(ablation, DecisionText(subject, row, reading, way), [word.tokens for word in row.words])
 
-    @classmethod
-    def of_text(
-        cls, saliency: Saliency, ablation: Ablation, way: str | int, target: Any, recorded: bool = True
-    ) -> Self:
-        """The words of an explained text. Unless its logits are to be `recorded`, they are those of the explanation
-        where it holds them.
-        """
-        subject, row = ablation.subject, saliency.row
-        if len(row) > subject.max_length:
-            raise InputError(TOO_LONG, argument="text", value=row.text)
-        logits = None if recorded else _logits_of(saliency, subject)
-        if logits is None:
-            record = trace.record(subject, Encoded([row], subject.text_encoder.pad_id), [target], needs=())
-            logits, explained = record.logits[0], record.decisions[0].target
-        else:
-            explained = decide(subject, row, logits, target).target
-        reading = _reading(subject, saliency, explained)
-        experiment = Experiment(ablation, DecisionText(subject, row, reading, way), [word.tokens for word in row.words])
-        return cls(saliency, experiment, reading.outcome(reading.value(logits), subject), reading)
+    def read(sets: Sequence[Iterable[int]], meter: Meter) -> list[Outcome]:
+        return [reading.outcome(value, subject) for value in experiment.without(*sets, meter=meter)]
 
-    @property
-    def scored(self) -> Sequence[tuple[str, float, int]]:
-        return self.saliency.scored_words()
-
-    @property
-    def probable(self) -> bool:
-        return self.reading.probable
-
-    @property
-    def classifies(self) -> bool:
-        return self.probable and self.reading.task == "sequence" and not self.reading.sigmoid
-
-    @property
-    def fixed(self) -> set[int]:
-        if self.reading.task != "masked":
-            return set()
-        places = {index[0] for index, _ in self.reading.terms}  # of mask tokens that are to be filled in
-        return {number for number, word in enumerate(self.row.words) if places & {*word.tokens}}
-
-    def _outcomes(self, sets: Sequence[Iterable[int]], meter: Meter) -> list[Outcome]:
-        subject = self.experiment.ablation.subject
-        return [self.reading.outcome(value, subject) for value in self.experiment.without(*sets, meter=meter)]
+    return HiddenWords(
+        saliency,
+        experiment,
+        read,
+        whole=reading.outcome(reading.value(logits), subject),
+        scored=saliency.scored_words(),
+        probable=reading.probable,
+        raises=_raises(saliency),
+        classifies=reading.probable and reading.task == "sequence" and not reading.sigmoid,
+        fixed=reading.masked_words() if reading.task == "masked" else frozenset(),
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class ReplyWords(HiddenWords):
+def _raises(saliency: Saliency) -> bool:
+    return saliency.contrary and float(saliency.scores[list(saliency.row.content)].min()) < 0
+
+
+def _words_of_part(saliency: SpanSaliency) -> HiddenWords:
     """The words of a prompt that may bear on a part of its reply, or on a token of it rather than another.
 
     Of methods that hide units, these are hidden in place of words. Values are probabilities of the part, or the
     log-odds of the token against the other one.
     """
+    running, target = saliency.running, saliency.span_target
+    if running is None or target is None:
+        message = "The explanation was loaded, or is of two whole replies. Check one that Answer.of returns."
+        raise InputError(message, argument="saliency", value=saliency)
+    numbers = {running.reading.position(token): token for token in range(len(running.reading.reply_ids))}
+    tokens = [numbers[index[0]] for index, weight in target.terms if weight > 0]
+    by_word = not isinstance(running.method, Perturbation) or saliency.provenance["unit"] == "word"
+    experiment = running.experiment.with_units(running.reading.units("word")) if by_word else running.experiment
+    others = [running.with_rival(tokens[0], index[1]) for index, weight in target.terms if weight < 0]
+    rival = experiment.with_reading(others[0]) if others else None
+    part = _Part(saliency, experiment, tokens, rival, target.label)
+    (whole,) = part.read([()], Meter(None))
+    return HiddenWords(
+        saliency,
+        experiment,
+        part.read,
+        whole,
+        scored=part.scored(),
+        probable=not others,
+        raises=_raises(saliency),
+        unit="word" if by_word else "part",
+    )
 
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A part of a reply, or a token of it rather than the one that `rival` has at the end of its reply."""
+
+    saliency: SpanSaliency
     experiment: ReplyExperiment
-    tokens: tuple[int, ...]  # of the part, numbered in the reply
-    rival: ReplyExperiment | None = None  # with the other token at the end of the reply
+    tokens: Sequence[int]  # numbered in the reply
+    rival: ReplyExperiment | None
+    instead: str  # the other token
 
-    @classmethod
-    def of_part(cls, saliency: SpanSaliency) -> Self:
-        """The words of the prompt, for a part of the reply that `Answer.of` or `Answer.rather` explains."""
-        running, target = saliency.running, saliency.span_target
-        if running is None or target is None:
-            message = "The explanation was loaded, or is of two whole replies. Check one that Answer.of returns."
-            raise InputError(message, argument="saliency", value=saliency)
-        numbers = {running.reading.position(token): token for token in range(len(running.reading.reply_ids))}
-        tokens = tuple(numbers[index[0]] for index, weight in target.terms if weight > 0)
-        by_word = not isinstance(running.method, Perturbation) or saliency.provenance["unit"] == "word"
-        experiment = running.experiment.with_units(running.reading.units("word")) if by_word else running.experiment
-        others = [running.with_rival(tokens[0], index[1]) for index, weight in target.terms if weight < 0]
-        rival = experiment.with_reading(others[0]) if others else None
-        unit: HiddenUnit = "word" if by_word else "part"
-        words = cls(saliency, experiment, Outcome("", 0.0), tokens, rival, unit=unit)
-        return replace(words, whole=words.hide([()], Meter(None))[0])
-
-    @property
-    def scored(self) -> Sequence[tuple[str, float, int]]:
-        sources, scores = self.experiment.reading.prompt.sources, self.saliency.scores
+    def scored(self) -> list[tuple[str, float, int]]:
+        """The name and the score of each unit; one that is a whole source has the name of it."""
+        sources, units = self.experiment.reading.prompt.sources, self.experiment.parts
         whole = [name.sentence for name in source_names(sources)]
-        names = [
-            whole[unit.source] if unit.text == sources[unit.source].text else unit.text
-            for unit in self.experiment.parts
-        ]
-        sums = [float(scores[list(unit.tokens)].sum()) for unit in self.experiment.parts]
+        names = [whole[unit.source] if unit.text == sources[unit.source].text else unit.text for unit in units]
+        sums = [float(self.saliency.scores[list(unit.tokens)].sum()) for unit in units]
         return [(name, score, 0) for name, score in zip(names, sums, strict=True)]
 
-    @property
-    def probable(self) -> bool:
-        return self.rival is None
-
-    def _outcomes(self, sets: Sequence[Iterable[int]], meter: Meter) -> list[Outcome]:
+    def read(self, sets: Sequence[Iterable[int]], meter: Meter) -> list[Outcome]:
         table = tables.without(len(self.experiment.parts), *sets)
-        values = self.experiment.numbers(table, meter=meter)[:, list(self.tokens)].sum(1)
+        values = self.experiment.numbers(table, meter=meter)[:, self.tokens].sum(1)
         if self.rival is not None:
             odds = values - self.rival.numbers(table)[:, -1]
-            own, other = self.saliency.target.split(" - ")
-            return [Outcome(own if value > 0 else other, float(value)) for value in odds]
-        best = self.experiment.numbers(table, BEST)[:, list(self.tokens)].astype(int)
+            return [Outcome(self.saliency.prediction if value > 0 else self.instead, float(value)) for value in odds]
+        best = self.experiment.numbers(table, BEST)[:, self.tokens].astype(int)
         return [Outcome(self._written(row), float(np.exp(value))) for row, value in zip(best, values, strict=True)]
 
     def _written(self, best: Floats) -> str:
@@ -193,15 +162,6 @@ class ReplyWords(HiddenWords):
         if changed is None:
             return self.saliency.prediction
         return str(tokenizer.decode([*own[:changed], int(best[changed])])).strip()
-
-
-def words_of(
-    saliency: Saliency, ablation: Ablation, way: str | int, target: Any = None, recorded: bool = True
-) -> HiddenWords:
-    """The words of any explanation; those of a part of a reply are hidden as its method hides them."""
-    if isinstance(saliency, SpanSaliency):
-        return ReplyWords.of_part(saliency)
-    return DecisionWords.of_text(saliency, ablation, way, target, recorded)
 
 
 def _logits_of(saliency: Saliency, subject: Subject) -> Tensor | None:
@@ -241,6 +201,11 @@ class _Reading(Target):
         else:
             name = subject.labels[code] if subject.labels else token_name(subject.tokenizer, code)
         return Outcome(self.saliency.display_name(name), float(value[0]))
+
+    def masked_words(self) -> Set[int]:
+        """The numbers of the words that are to be filled in."""
+        places = {index[0] for index, _ in self.terms}
+        return {number for number, word in enumerate(self.saliency.row.words) if places & {*word.tokens}}
 
     def _value_and_decision(self, logits: Tensor) -> tuple[Tensor, int]:
         if not self.probable:

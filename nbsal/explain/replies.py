@@ -10,7 +10,7 @@ from nbsal.explain.prompt.generate import Generated, generate_batch, writes_each
 from nbsal.explain.prompt.reading import Prompt
 from nbsal.explain.prompt.requests import read_asked
 from nbsal.explain.reply import explain_reading, needs_of, read
-from nbsal.explain.reply_settings import OF_ALL_ROWS, ReplySettings
+from nbsal.explain.reply_settings import ASKED, OF_ALL_ROWS, ReplySettings
 from nbsal.explain.scoring import served
 from nbsal.explain.scoring.running import Explains
 from nbsal.model.subject import Subject
@@ -18,7 +18,6 @@ from nbsal.support.errors import Cancelled, InputError, ModelError, NbsalError
 from nbsal.support.progress import Meter
 from nbsal.support.validation import is_iterable
 
-ASKED = ("asked", "messages")  # names of what is asked, in a row
 WRITTEN = 8  # replies that are written together
 
 

@@ -15,6 +15,7 @@ from nbsal.support.progress import Progress
 from nbsal.support.validation import checked, positive_number, seed_number
 
 DEFAULTS = {"do_sample": False, "max_new_tokens": 128}
+ASKED = ("asked", "messages")  # names of what is asked, in a row of a table
 SEVERAL = ("num_return_sequences", "num_beam_groups")  # settings that would give more than one reply
 FILLED = frozenset({  # names in chat templates that are no settings
     *("messages", "tools", "documents", "add_generation_prompt"),

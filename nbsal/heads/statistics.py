@@ -11,7 +11,7 @@ from nbsal.heads import published
 from nbsal.heads.counts import HeadStudy
 from nbsal.heads.parses import Parse, links, read_parses
 from nbsal.model.head_mask import HeadMask
-from nbsal.model.running import batching
+from nbsal.model.running.memory import run_in_halves
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
 from nbsal.passes import trace
@@ -73,7 +73,7 @@ def study(
         for start in range(0, len(sentences), size):
             meter.check()
             batch = sentences[start : start + size]
-            result = sum(batching.run_in_halves(batch, count_batch), result)
+            result = sum(run_in_halves(batch, count_batch), result)
             meter.step(len(batch))
     return result
 

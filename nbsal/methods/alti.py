@@ -17,7 +17,6 @@ from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.methods.facts import Facts
 from nbsal.model.refusals import check_plain_weights
-from nbsal.model.running import architecture
 from nbsal.model.running.double import block_by_block
 from nbsal.model.subject import Subject
 from nbsal.passes.stream import Block
@@ -152,7 +151,7 @@ class ALTI(BlockMethod):
 def each_block(trace: Trace, queries: Tensor | None = None) -> Iterator[tuple[Any, Block]]:
     """Every block, from the last to the first, in its own precision, with its input and rows of its attention map."""
     subject, values_by_block = trace.subject, trace.blocks("hidden", "attention", queries=queries)
-    blocks = architecture.blocks(subject.twin)
+    blocks = subject.twin_blocks()
     for number, values in zip(reversed(range(subject.depth)), values_by_block, strict=True):
         block = blocks[number % len(blocks)]  # ALBERT calls the same block repeatedly
         with block_by_block(block):

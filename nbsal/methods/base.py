@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from nbsal.methods.facts import Facts, label_of
 from nbsal.model.served.served_model import Served
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
-from nbsal.passes.trace import Trace
+from nbsal.passes.trace import NEEDS, Trace
 from nbsal.support.errors import InputError, ModelError, UnknownName
 from nbsal.support.validation import checked, real_number, whole_number
 
@@ -122,13 +123,13 @@ class Method(ABC):
 
     def total(self, trace: Trace) -> Tensor:
         """Scores of the whole target, [batch, position], computed once for each trace."""
-
-        def compute() -> tuple[object, Tensor]:
-            parts = trace.per_end_traces(self.needs) if self.per_end else [trace]
-            return self, torch.stack([self.checked_scores(part) for part in parts]).sum(0)
-
         # Some methods have no hash. The cached tuple holds the method, so no other object can reuse its id.
-        return trace.cached(("total", id(self)), compute)[1]
+        return trace.cached(("total", id(self)), partial(self._total, trace))[1]
+
+    def _total(self, trace: Trace) -> tuple[object, Tensor]:
+        if not self.per_end:
+            return self, self.checked_scores(trace)
+        return self, torch.stack([self.checked_scores(end) for end in trace.per_end_traces(self.needs)]).sum(0)
 
     def checked_scores(self, trace: Trace) -> Tensor:
         """Scores of one target, [batch, position]; of a method of your own or of another package, after a check."""
@@ -144,7 +145,7 @@ class Method(ABC):
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
         """Entries for the provenance of each text, in addition to the settings."""
         note = {"weights": "dequantised in a copy, whose outputs differ a little"} if trace.subject.dequantised else {}
-        return [dict(note) for _ in trace.encoded]
+        return [note] * len(trace.encoded)
 
     def parameters(self) -> dict[str, Any]:
         """The settings, for the provenance of a result; numpy scalars become plain numbers."""
@@ -230,6 +231,8 @@ def register(
     """
     for unknown in set(promise or ()) - set(PROPERTIES):
         raise UnknownName("promise", unknown, PROPERTIES)
+    for unknown in set(needs or ()) - set(NEEDS):
+        raise UnknownName("needs", unknown, NEEDS)
 
     def add(method: M) -> M:
         arguments: dict[str, Any] = {"family": family, "needs": needs, "paper": paper, "cost": cost, "promise": promise}

@@ -18,7 +18,6 @@ from nbsal.methods.base import register
 from nbsal.methods.cost import Cost
 from nbsal.methods.facts import Facts
 from nbsal.model.loading.composite import Composite
-from nbsal.model.running import architecture
 from nbsal.model.running.double import block_by_block
 from nbsal.model.running.memory import check_fits
 from nbsal.model.subject import Subject
@@ -104,7 +103,7 @@ class DecompX(BlockMethod):
         subject, n = trace.subject, len(trace.encoded[text])
         hidden = trace.hidden[0][text, :n]
         vectors = hidden.to(torch.promote_types(hidden.dtype, torch.float32)).T.diag_embed().permute(1, 2, 0)
-        depth, blocks = subject.depth if depth is None else depth, architecture.blocks(subject.twin)
+        depth, blocks = subject.depth if depth is None else depth, subject.twin_blocks()
         for number in range(depth):
             block = blocks[number % len(blocks)]  # ALBERT calls the same block repeatedly
             queries = places if number == depth - 1 else list(range(n))

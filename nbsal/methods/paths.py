@@ -27,7 +27,7 @@ from nbsal.methods.upper_layers import (
     checked_baselines,
     default_baselines,
 )
-from nbsal.model.running import architecture
+from nbsal.model.running.layers import forward_mode
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes.trace import Trace
@@ -329,7 +329,7 @@ class DeepLiftShap(PathMethod):
         upper, subject = UpperLayers(trace, self.chosen), trace.subject
         features, change = torch.zeros_like(upper.states), torch.zeros_like(trace.values)
         meter, texts = trace.meter.part(steps, len(self._kinds)), torch.arange(len(upper.states))
-        with architecture.forward_mode(gradients=True):
+        with forward_mode(gradients=True):
             for kind in self._kinds:
                 meter.check()
                 base, deeplift = upper.baseline(kind), DeepLift(_UpperModule(upper))

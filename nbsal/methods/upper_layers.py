@@ -14,9 +14,9 @@ from nbsal.ablation.decision import DecisionText
 from nbsal.ablation.engine import TOKENS, Ablation
 from nbsal.model import encoder_decoder
 from nbsal.model.loading.composite import transformer_of
-from nbsal.model.running import architecture, batching
 from nbsal.model.running.hooks import hooks
-from nbsal.model.running.layers import join, replace_states, run_model
+from nbsal.model.running.layers import forward_mode, join, replace_states, run_model
+from nbsal.model.running.memory import run_in_halves
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes import reply_trace
@@ -81,7 +81,7 @@ class UpperLayers:
 
     def values_without_gradient(self, states: Tensor) -> Tensor:
         """The target value of each text, computed without gradients."""
-        with architecture.forward_mode(gradients=False):
+        with forward_mode(gradients=False):
             if not self.shared:
                 return self.values(states, torch.arange(len(states)))
             (logits,) = self._logits(states, self.inputs)
@@ -126,11 +126,11 @@ class UpperLayers:
             weights = gradients.new_tensor([point.weight for point in batch])
             return (gradients.view(len(batch), *total[places, :length].shape) * weights[:, None, None, None]).sum(0)
 
-        with architecture.forward_mode(gradients=True):
+        with forward_mode(gradients=True):
             while batch := list(islice(source, size)):
                 meter.check()
                 for length, places in groups.items():
-                    for part in batching.run_in_halves(batch, partial(sum_gradients, length, places)):
+                    for part in run_in_halves(batch, partial(sum_gradients, length, places)):
                         total[places, :length] += part
                 meter.step(len(batch))
         return total
@@ -185,7 +185,7 @@ class UpperLayers:
             visible = [~np.isin(range(len(row)), row.content) for row in self.rows]
             ablation = self.trace.cached("ablation", lambda: Ablation(subject))
             inputs = ablation.inputs([DecisionText(subject, row, way=kind) for row in self.rows], visible)
-        with architecture.forward_mode(gradients=False), replaced:
+        with forward_mode(gradients=False), replaced:
             return join(run_model(subject, inputs)[1].parts(self.layer))
 
 

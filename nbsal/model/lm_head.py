@@ -89,7 +89,7 @@ class LMHead:
     def weights_version(self) -> tuple[Any, ...]:
         """A key that changes when a weight does or the head is moved."""
         linear = [self.weight] if self.bias is None else [self.weight, self.bias]
-        return Version().add_model(self.transform).with_numbers(), tensors_version(linear)
+        return Version(self.transform).with_numbers(), tensors_version(linear)
 
     @torch.no_grad()
     def features(self, hidden: Tensor) -> Tensor:

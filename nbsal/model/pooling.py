@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nbsal.model.running import architecture
-from nbsal.model.running.hooks import hooks
+from nbsal.model.running.hooks import first_tensor, hooks
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.errors import NbsalError
 
@@ -95,7 +95,7 @@ class HeadInput:
 
         def after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
             if module is self.module:
-                last[:], readers[:] = [architecture.first_tensor(output)], []
+                last[:], readers[:] = [first_tensor(output)], []
             elif last and args and args[0] is last[0] and _is_norm(module, last[0].shape[-1:]):
                 readers.append(module)
 
@@ -109,7 +109,7 @@ class HeadInput:
         outputs: list[Tensor] = []
 
         def after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
-            outputs.append(architecture.first_tensor(output))
+            outputs.append(first_tensor(output))
             if states is None or len(outputs) != self.calls:
                 return None
             return states if isinstance(output, Tensor) else (states, *output[1:])

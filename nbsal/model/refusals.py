@@ -9,8 +9,7 @@ from nbsal.model import encoder_decoder
 from nbsal.model.loading.black_box import FAMILIES, BlackBox
 from nbsal.model.loading.composite import Composite, transformer_of
 from nbsal.model.loading.copies import can_dequantise, quantization
-from nbsal.model.running import architecture
-from nbsal.model.running.layers import run_model
+from nbsal.model.running.layers import forward_mode, run_model
 from nbsal.model.served.served_model import Served
 from nbsal.model.subject import Subject
 from nbsal.support.errors import ModelError
@@ -93,7 +92,7 @@ def passes_gradients(subject: Subject) -> bool:
     encoded = subject.encode_ids([subject.model.config.vocab_size - 1, 0, 1])
 
     def run() -> bool:
-        with architecture.forward_mode(gradients=True):
+        with forward_mode(gradients=True):
             logits, layers = run_model(subject, subject.inputs(encoded))
             if not logits.requires_grad:
                 return False

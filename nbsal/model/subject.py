@@ -3,8 +3,8 @@
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,7 +20,8 @@ from nbsal.model.loading.usage import PLAIN, PREDICTS_TOKENS, Preprocessing
 from nbsal.model.pooling import Pooling, probe
 from nbsal.model.running import architecture
 from nbsal.model.running.double import double_model
-from nbsal.model.running.twin import Convert, Twin, twin_of
+from nbsal.model.running.modes import ChangedGradients
+from nbsal.model.running.twin import DIRECT, Convert, Twin, precision_errors, twin_of
 from nbsal.model.served.served_model import Served
 from nbsal.model.text.tokenize import TextEncoder
 from nbsal.model.text.tokens import Encoded
@@ -28,15 +29,6 @@ from nbsal.support.errors import InputError, LanguageHeadError
 from nbsal.support.validation import Text, checked
 
 Result = TypeVar("Result")
-
-
-class ChangedGradients(Protocol):
-    """How the gradients of a model's passes are changed; a call makes the copy of a subject that has them."""
-
-    def __call__(self, subject: "Subject") -> "Subject": ...
-    @property
-    def reads_weights(self) -> bool: ...
-    def running(self, model: Any) -> AbstractContextManager[None]: ...
 
 
 @checked
@@ -104,10 +96,17 @@ class Subject:
         """The blocks of the model, in the order in which they are called."""
         return architecture.blocks(self.model)
 
+    def twin_blocks(self, side: str = encoder_decoder.SOURCE) -> list[Any]:
+        """The blocks of the twin; of an encoder-decoder, those of one side."""
+        return self._twin.once(architecture.blocks, side)
+
     @property
     def notes(self) -> dict[str, str]:
         """Entries for the provenance that say how the model is run, where that matters."""
-        return self._twin.notes | architecture.precision_note(self.device, self.dtype)
+        notes = {"model run": DIRECT} if self._twin.direct else {}
+        if self.device.type == "cpu" and self.dtype in (torch.float16, torch.bfloat16):
+            notes["precision"] = "half precision: scores that differ little may be in another order than in float32"
+        return notes
 
     def exclusively(self, run: Callable[[], Result]) -> Result:
         """Call a function that runs the twin, which no other thread does meanwhile."""
@@ -353,14 +352,14 @@ class Subject:
 
     def logits(self, inputs: dict[str, Any]) -> Tensor:
         """The logits: [batch, label], for spans [batch, position, 2], else [batch, position, label or token]."""
-        return self.exclusively(lambda: self._run(inputs))
+        return self._twin.run(partial(self._run, inputs))
 
     def _run(self, inputs: dict[str, Any]) -> Tensor:
-        architecture.check_device(self.twin)  # the user may have moved or converted the model
+        self._twin.once(architecture.check_device)  # the user may have moved or converted the model
         options = {"return_dict": True, "output_hidden_states": False, "output_attentions": False}
         if self.causal or self.task == encoder_decoder.REPLY:
             options["use_cache"] = False
-        with self.running(), architecture.precision_errors(self.twin):
+        with self.running(), precision_errors(self.twin):
             output = self.twin(**inputs, **options)
         span = self.task == "span"
         logits: Tensor = torch.stack((output.start_logits, output.end_logits), -1) if span else output.logits

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nbsal.model.loading.kinds import reads_single_texts
 from nbsal.model.loading.usage import ZeroShot
-from nbsal.model.running import architecture
+from nbsal.model.running.layers import forward_mode
 from nbsal.model.subject import Subject
 from nbsal.model.target import Contrast, Decision, Target
 from nbsal.model.text import entities
@@ -93,7 +93,7 @@ def _logits(subject: Subject, encoded: Encoded) -> Tensor:
     """The logits of some texts, outside any explanation."""
 
     def run() -> Tensor:
-        with architecture.forward_mode(gradients=False):
+        with forward_mode(gradients=False):
             alone = [encoded[i : i + 1] for i in range(len(encoded))] if subject.unbatchable else [encoded]
             return torch.cat([subject.logits(subject.inputs(part)) for part in alone])
 

@@ -1,6 +1,6 @@
 """The jobs of a batch of texts, before any of them runs: which methods share a trace, and which windows are run."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -50,7 +50,9 @@ class TraceJob:
     work: float = 0.0  # how many texts this counts as in a report of progress
 
     def part(self, numbers: Sequence[int]) -> "TraceJob":
-        """The job of some of its texts."""
+        """The job of some of its texts, in their order."""
+        if len(numbers) == len(self.rows):
+            return self
         return replace(
             self,
             rows=self.rows.select(numbers),
@@ -87,13 +89,15 @@ def plan(
     ...     print(job)
     2 x 5 tokens: simple, gradcam, rollout (attention, hidden, hidden_grad at layers [0, 5])
     """
+    whole = TraceJob(subject, rows, range(len(rows)), targets, tuple(readers))
+    if not long_texts:
+        return list(_group(whole, readers, len(rows)))
     jobs: list[TraceJob] = []
     if short := [place for place in range(len(rows)) if place not in long_texts]:
-        job = TraceJob(subject, rows.select(short), short, [targets[place] for place in short], tuple(readers))
-        jobs += _group(job, readers, len(short))
+        jobs += _group(whole.part(short), readers, len(short))
     for place, text in long_texts.items():
         others = tuple(name for name in readers if name not in text.names)
-        jobs += _group(TraceJob(subject, rows.select([place]), [place], [targets[place]], others), readers, 1)
+        jobs += _group(replace(whole.part([place]), names=others), readers, 1)
         for window, row in enumerate(text.windows):
             part = Encoded([row], text.windows.pad_id)
             job = TraceJob(subject, part, [window], [text.target], tuple(text.names), window_of=place)
@@ -101,22 +105,22 @@ def plan(
     return jobs
 
 
-def _group(job: TraceJob, readers: Mapping[str, PlannedMethod], texts: float) -> Iterator[TraceJob]:
+def _group(job: TraceJob, readers: Mapping[str, PlannedMethod], texts: float) -> Iterable[TraceJob]:
     """A job for each set of methods that run the same model, whole or block by block; together they are `texts`."""
-    groups: dict[tuple[Subject, bool], list[str]] = {}
+    groups: dict[tuple[Subject, bool], TraceJob] = {}
     for name in job.names:
-        model = readers[name].subject_for(job.subject)
-        groups.setdefault((model, readers[name].by_block and not fits_whole(model, job.rows)), []).append(name)
-    for (model, by_block), names in groups.items():
-        yield replace(
-            job,
-            subject=model,
-            names=names,
-            needs=frozenset[str]().union(*(readers[name].needs for name in names)),
-            layers=frozenset[int]().union(*(readers[name].layers(model.depth) for name in names)),
-            by_block=by_block,
-            work=texts * len(names) / len(readers),
+        reader = readers[name]
+        model = reader.subject_for(job.subject)
+        by_block = reader.by_block and not fits_whole(model, job.rows)
+        group = groups.get((model, by_block), replace(job, subject=model, names=(), by_block=by_block))
+        groups[model, by_block] = replace(
+            group,
+            names=(*group.names, name),
+            needs=group.needs | reader.needs,
+            layers=group.layers | reader.layers(model.depth),
+            work=group.work + texts / len(readers),
         )
+    return groups.values()
 
 
 def fits_whole(subject: Subject, encoded: Encoded) -> bool:

@@ -18,6 +18,7 @@ from nbsal.model import encoder_decoder
 from nbsal.model.loading.composite import transformer_of
 from nbsal.model.running import architecture, memory
 from nbsal.model.running.hooks import hooks
+from nbsal.model.running.layers import forward_mode
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
 from nbsal.model.text.tokens import Encoded
@@ -120,7 +121,7 @@ def record_separately(subject: Subject, encoded: Encoded) -> SeparateGraph:
 
     memory.check_fits(subject, encoded, 0, memory.STATES * len(architecture.blocks(model)))
     with (
-        architecture.forward_mode(gradients=True),
+        forward_mode(gradients=True),
         hooks(token_tables(model), after=of_tokens),
         hooks(position_tables(model), after=of_positions),
         hooks(_all_blocks(model), before=of_block),

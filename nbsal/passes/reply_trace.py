@@ -13,9 +13,9 @@ from torch import Tensor
 
 from nbsal.model import encoder_decoder
 from nbsal.model.running import architecture, attention_maps
-from nbsal.model.running.finite import check_finite
+from nbsal.model.running.checks import check_finite
 from nbsal.model.running.fused_attention import FusedAttention
-from nbsal.model.running.layers import HiddenStates, Parts, check_recorded, join, recorded_maps, run_model
+from nbsal.model.running.layers import HiddenStates, Parts, check_recorded, forward_mode, join, recorded_maps, run_model
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.text.tokens import Encoded, Row
@@ -90,7 +90,7 @@ def each_prediction(
 
     def run_row() -> None:
         other = None if replaced is None else (replaced[0], replaced[1].detach().requires_grad_())
-        with architecture.forward_mode(gradients=True):
+        with forward_mode(gradients=True):
             forward = _forward(subject, job.rows.select([0]), needs, other, job.by_block)
             logits, states = forward.logits, forward.states
             values = torch.stack([target.value(logits[0]) for target in targets])

@@ -1,8 +1,9 @@
 """Run jobs: the one loop in which models are locked, run, retried in halves when memory runs out, and reported."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
-from nbsal.model.running import batching
+from nbsal.model.running import memory
 from nbsal.passes import trace
 from nbsal.passes.plan import TraceJob
 from nbsal.passes.trace import Trace
@@ -15,7 +16,7 @@ Use = Callable[[TraceJob, str, Trace], object]
 
 def record_job(job: TraceJob) -> Trace:
     """Record what the methods of a job read."""
-    return trace.record(job.subject, job.rows, job.targets, job.needs, job.layers, job.by_block)
+    return trace.record_now(job.subject, job.rows, job.targets, job.needs, job.layers, job.by_block)
 
 
 def run(jobs: Iterable[TraceJob], use: Use, meter: Meter, record: Callable[[TraceJob], Trace] = record_job) -> None:
@@ -32,29 +33,29 @@ def run(jobs: Iterable[TraceJob], use: Use, meter: Meter, record: Callable[[Trac
     """
     for job in jobs:
         part = meter.part(job.work, 1)
-        _run_in_halves(job, use, part, record)
+        memory.run_in_halves(range(len(job.rows)), partial(_run_part, job, use, part, record))
         part.reach(1)
 
 
-def _run_in_halves(job: TraceJob, use: Use, meter: Meter, record: Callable[[TraceJob], Trace]) -> None:
+def _run_part(
+    job: TraceJob, use: Use, meter: Meter, record: Callable[[TraceJob], Trace], numbers: Sequence[int]
+) -> None:
+    """Run a job for some of its texts."""
     size = len(job.rows)
-
-    def run_part(numbers: Sequence[int]) -> None:
-        meter.check()
-        meter.reach(numbers[0] / size)
-        part, names = job.part(numbers), meter.part(len(numbers) / size, len(job.names))
-        for attempt in range(ATTEMPTS):
-            try:
-                job.subject.exclusively(lambda: _hand_over(part, use, names, record(part)))
-                return
-            except ModelError as error:
-                if error.part != "weights" or attempt == ATTEMPTS - 1:
-                    raise
-
-    batching.run_in_halves(range(size), run_part)
+    meter.check()
+    meter.reach(numbers[0] / size)
+    part, names = job.part(numbers), meter.part(len(numbers) / size, len(job.names))
+    for attempt in range(ATTEMPTS):
+        try:
+            job.subject.exclusively(partial(_record_and_use, part, use, names, record))
+            return
+        except ModelError as error:
+            if error.part != "weights" or attempt == ATTEMPTS - 1:
+                raise
 
 
-def _hand_over(job: TraceJob, use: Use, meter: Meter, recorded: Trace) -> None:
+def _record_and_use(job: TraceJob, use: Use, meter: Meter, record: Callable[[TraceJob], Trace]) -> None:
+    recorded = record(job)
     recorded.meter = meter
     for number, name in enumerate(job.names, 1):
         meter.check()

@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nbsal.model.running import architecture, attention_maps, memory
+from nbsal.model.running import attention_maps, memory
 from nbsal.model.running.attention_maps import LatestAttention
 from nbsal.model.running.block_calls import BlockCall, drop_graphs, record_calls
-from nbsal.model.running.finite import check_finite
+from nbsal.model.running.checks import check_count, check_finite, check_layout
 from nbsal.model.running.fused_attention import FusedAttention, FusedRecorder, Mixer
-from nbsal.model.running.layout import check_count, check_layout, unpad
+from nbsal.model.running.layers import forward_mode, unpad
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.text.tokens import Encoded
@@ -312,7 +312,7 @@ def _running(
 ) -> Iterator[RelevanceMode | None]:
     """Run the model, or a block of it, with that attention, under the rules if there are any."""
     with (
-        architecture.forward_mode(gradients=True),
+        forward_mode(gradients=True),
         attention,
         nullcontext()
         if rules is None

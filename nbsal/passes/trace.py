@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,11 +16,20 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from nbsal.model.running import architecture, attention_maps, memory
+from nbsal.model.running import attention_maps, memory
 from nbsal.model.running.attention_maps import HeadSwitch
-from nbsal.model.running.finite import check_finite
-from nbsal.model.running.layers import Parts, check_recorded, deepest, join, recorded_maps, run_model
-from nbsal.model.running.layout import check_count, unpad
+from nbsal.model.running.checks import check_count, check_finite
+from nbsal.model.running.layers import (
+    Parts,
+    check_recorded,
+    deepest,
+    forward_mode,
+    join,
+    reads_attention,
+    recorded_maps,
+    run_model,
+    unpad,
+)
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
 from nbsal.model.targets import decide
@@ -45,6 +55,7 @@ NEEDS = {
     "relevance": "relevance propagated back through the model",
     "forward": "outputs of forward passes that the method runs itself",  # nothing is recorded
 }
+GRADIENTS = frozenset({"hidden_grad", "attention_grad"})
 T = TypeVar("T")
 
 
@@ -73,7 +84,7 @@ class Trace:
     graphs: dict[Any, Any] | None = None  # of later forward passes under other rules, if they are kept
     source: "AtOnce | ByBlock" = field(default_factory=lambda: AtOnce())  # where `blocks` has its values from
     ends: Sequence[int] = ()  # where the text of each copy of a row ends, if not with the row (see `reply_trace`)
-    meter: Meter = field(default_factory=lambda: Meter(None))  # progress and cancellation of long methods
+    meter: Meter = field(default_factory=partial(Meter, None))  # progress and cancellation of long methods
     cache: dict[Any, Any] = field(default_factory=dict)  # results that methods share
 
     def lengths(self) -> Tensor:
@@ -94,7 +105,9 @@ class Trace:
         if subject.task != "span" or len(sides) == 1:
             return [self]
         targets = [[each[side % len(each)] for each in ends] for side in sides]
-        return [_record(self.source, subject, encoded, each, needs, None) for each in targets]
+        stream = isinstance(self.source, ByBlock)
+        runs = [partial(record_now, subject, encoded, each, needs, None, stream) for each in targets]
+        return [subject.exclusively(run) for run in runs]
 
     def blocks(
         self,
@@ -138,7 +151,7 @@ class Trace:
 
     def _propagate(self, rules: Rules, attention_filter: AttentionFilter) -> RelevanceMaps:
         """Relevance of the targets; rules other than the default need another forward pass."""
-        with architecture.forward_mode(gradients=True):
+        with forward_mode(gradients=True):
             graph = self.relevance_graph if rules == DEFAULT else (self.graphs or {}).get(rules)
             graph = run_for_relevance(self.subject, self.encoded, rules) if graph is None else graph
             if self.graphs is not None:
@@ -192,11 +205,19 @@ def record(
     """
     for need in set(needs) - set(NEEDS):
         raise UnknownName("needs", need, NEEDS)
-    return _record(ByBlock() if stream else AtOnce(), subject, encoded, targets, needs, keep)
+    return subject.exclusively(partial(record_now, subject, encoded, targets, needs, keep, stream))
 
 
-def _record(source: "AtOnce | ByBlock", subject: Subject, *arguments: Any) -> Trace:
-    return subject.exclusively(lambda: source.record(subject, *arguments))
+def record_now(
+    subject: Subject,
+    encoded: Encoded,
+    targets: Sequence[Any] | None,
+    needs: Collection[str],
+    keep: Collection[int] | None,
+    stream: bool,
+) -> Trace:
+    """What `record` returns, without its checks, in a run of the model that has begun."""
+    return (ByBlock() if stream else AtOnce()).record(subject, encoded, targets, needs, keep)
 
 
 class AtOnce:
@@ -210,13 +231,11 @@ class AtOnce:
         needs: Collection[str],
         keep: Collection[int] | None,
     ) -> Trace:
-        layers_to_keep = range(subject.depth + 1) if keep is None else sorted(set(keep))
-        gradient_names = {need.removesuffix("_grad") for need in needs if need.endswith("_grad")}
-        needs_attention, needs_relevance = any(need.startswith("attention") for need in needs), "relevance" in needs
-        held = memory.WHOLE_MAPS_OF_RELEVANCE if needs_relevance else memory.WHOLE_MAPS * needs_attention
-        states, depth = memory.STATES * bool(gradient_names), deepest(subject)
-        memory.check_fits(subject, encoded, held * depth, states * depth)
-        with architecture.forward_mode(bool(gradient_names) or needs_relevance):
+        needs_gradients, needs_relevance = not GRADIENTS.isdisjoint(needs), "relevance" in needs
+        held = memory.WHOLE_MAPS_OF_RELEVANCE if needs_relevance else memory.WHOLE_MAPS * reads_attention(needs)
+        depth = deepest(subject)
+        memory.check_fits(subject, encoded, held * depth, memory.STATES * needs_gradients * depth)
+        with forward_mode(needs_gradients or needs_relevance):
             with (
                 recorded_maps(subject, needs) as maps,
                 relevance_forward(subject, DEFAULT) if needs_relevance else nullcontext() as relevance_mode,
@@ -225,17 +244,20 @@ class AtOnce:
             check_recorded(subject, encoded, needs, layers, maps)
             decisions = _decisions(subject, encoded, logits.detach(), targets)
             values = _values(decisions, logits)
-            parts: dict[str, dict[int, Parts]] = {
-                "hidden": {layer: layers.parts(layer) for layer in layers_to_keep},
-                "attention": {block: (weights,) for block, weights in enumerate(maps)},
-            }
-            gradients = _gradients(values, {name: parts[name] for name in gradient_names})
-            check_finite(values, *(tensor for tensors in gradients.values() for tensor in tensors.values()))
+            check_finite(values)
+            keep = range(subject.depth + 1) if keep is None else sorted(set(keep))
+            parts: dict[tuple[str, int], Parts] = {("hidden", layer): layers.parts(layer) for layer in keep}
+            for block, weights in enumerate(maps):
+                parts["attention", block] = (weights,)
+            wanted = {key: tensors for key, tensors in parts.items() if f"{key[0]}_grad" in needs}
+            gradients = _gradients(values, wanted.values())
         graph = None if relevance_mode is None else relevance_graph(subject, relevance_mode, layers, logits)
-        trace = Trace(subject, encoded, decisions, logits.detach(), values.detach(), relevance_graph=graph)
-        trace.hidden = {layer: join(tensors).detach() for layer, tensors in parts["hidden"].items()}
-        trace.attention = {block: join(tensors).detach() for block, tensors in parts["attention"].items()}
-        trace.hidden_grad, trace.attention_grad = gradients.get("hidden", {}), gradients.get("attention", {})
+        detached = logits.detach(), values.detach()
+        trace = Trace(subject, encoded, decisions, *detached, relevance_graph=graph, source=self)
+        for (name, index), tensors in parts.items():
+            getattr(trace, name)[index] = join(tensors).detach()
+        for (name, index), gradient in zip(wanted, gradients, strict=True):
+            getattr(trace, f"{name}_grad")[index] = gradient
         return trace
 
     def blocks(self, trace: Trace, selection: Selection) -> Iterator[Block]:
@@ -282,7 +304,7 @@ class ByBlock:
 
 def _decisions(subject: Subject, encoded: Encoded, logits: Tensor, targets: Sequence[Any] | None) -> list[Decision]:
     requested = list(targets) if targets is not None else [None] * len(encoded)
-    rows = zip(encoded, unpad(logits, encoded), requested, strict=True)
+    rows = zip(encoded.rows, unpad(logits, encoded), requested, strict=True)
     return [decide(subject, row, row_logits, target) for row, row_logits, target in rows]
 
 
@@ -304,7 +326,7 @@ def decide_without_heads(subject: Subject, encoded: Encoded, targets: Sequence[A
 
     def run() -> Tensor:
         with (
-            architecture.forward_mode(gradients=False),
+            forward_mode(gradients=False),
             attention_maps.with_switch(subject.twin, switch),
         ):
             return subject.logits(subject.inputs(encoded))
@@ -314,19 +336,17 @@ def decide_without_heads(subject: Subject, encoded: Encoded, targets: Sequence[A
     return _decisions(subject, encoded, logits, targets)
 
 
-def _gradients(values: Tensor, parts: dict[str, dict[int, Parts]]) -> dict[str, dict[int, Tensor]]:
-    """The gradients of every part, from one backward pass.
+def _gradients(values: Tensor, parts: Collection[Parts]) -> list[Tensor]:
+    """The gradients of some parts, from one backward pass.
 
     Texts do not influence each other, so the gradient of the sum of their values is the gradient of each.
     """
-    flat = [tensor for by_index in parts.values() for tensors in by_index.values() for tensor in tensors]
-    if not flat:
-        return {}
-    results = iter(torch.autograd.grad(values.sum(), flat, materialize_grads=True))
-    return {
-        name: {index: join([next(results) for _ in tensors]) for index, tensors in by_index.items()}
-        for name, by_index in parts.items()
-    }
+    if not parts:
+        return []
+    gradients = torch.autograd.grad(values.sum(), [*chain.from_iterable(parts)], materialize_grads=True)
+    check_finite(*gradients)
+    rest = iter(gradients)
+    return [join([*islice(rest, len(tensors))]) for tensors in parts]
 
 
 def to_numpy(tensor: Tensor) -> NDArray[np.floating[Any]]:

@@ -4,8 +4,7 @@ The text of each says what is wrong and what to do. Errors about an argument als
 name, `value` what was passed, `valid` what may be passed instead (where there is a list of such values).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -229,17 +228,6 @@ class MissingPackage(MissingExtra):
         problem = f"{feature} needs {package}, which is not installed."
         ImportError.__init__(self, f"{problem} Install it with: pip install nbsal")
         self.extra, self.package = "", package
-
-
-@contextmanager
-def names_missing_package(feature: str) -> Iterator[None]:
-    """Raise MissingPackage about a feature if the block imports a package that runs models and is not installed."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name not in MODEL_PACKAGES:
-            raise
-        raise MissingPackage(feature, error.name) from error
 
 
 class Cancelled(NbsalError):

@@ -6,7 +6,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from nbsal.support.errors import names_missing_package
+from nbsal.support.validation import names_missing_package
 
 
 def load(module: str, feature: str = "") -> ModuleType:
@@ -45,7 +45,9 @@ class LazyModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # a question of the interpreter or of a tool
             raise AttributeError(name)
-        return getattr(load(self.__name__), name)
+        value = getattr(load(self.__name__), name)
+        setattr(self, name, value)
+        return value
 
 
 class LazyClass(type):

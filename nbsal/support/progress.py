@@ -29,6 +29,8 @@ class Meter:
         self.total = total
         self.done = 0
         self._fractional = 0.0  # steps done, including parts of a step
+        self._whole: Meter | None = None  # what this is a part of
+        self._step_size = 0.0  # of a step, in steps of the whole
         self._cancel = cancel
         self._report = progress if callable(progress) else None
         self._bar: Any = None
@@ -41,6 +43,9 @@ class Meter:
     def step(self, count: float = 1) -> None:
         """Add `count` completed steps; only whole steps are reported."""
         self._fractional += count
+        if self._whole is not None:
+            self._whole.step(count * self._step_size)
+            return
         whole = int(self._fractional + 1e-6) - self.done
         if whole <= 0:
             return
@@ -63,10 +68,14 @@ class Meter:
         ...     meter.part(steps=2, total=10).step(5)
         1 4
         """
-        return _PartMeter(self, steps, total)
+        part = Meter(total)
+        part._whole, part._step_size = self, steps / max(total, 1)
+        return part
 
     def check(self) -> None:
         """Raise `Cancelled` if the caller has cancelled."""
+        if self._whole is not None:
+            self._whole.check()
         if self._cancel is not None and self._cancel.is_set():
             total = "" if self.total is None else f" of {self.total}"
             raise Cancelled(f"Cancelled after step {self.done}{total}.")
@@ -79,22 +88,6 @@ class Meter:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
-
-
-class _PartMeter(Meter):
-    """Counts smaller steps, and passes them on to the meter they are part of."""
-
-    def __init__(self, whole: Meter, steps: float, total: int) -> None:
-        super().__init__(total)
-        self._whole = whole
-        self._step_size = steps / max(total, 1)
-
-    def step(self, count: float = 1) -> None:
-        super().step(count)
-        self._whole.step(count * self._step_size)
-
-    def check(self) -> None:
-        self._whole.check()
 
 
 def __dir__() -> list[str]:

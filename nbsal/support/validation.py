@@ -19,7 +19,7 @@ from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from zipfile import BadZipFile
 
-from nbsal.support.errors import InputError, NbsalError, UnknownName, file_error, names_missing_package
+from nbsal.support.errors import MODEL_PACKAGES, InputError, MissingPackage, NbsalError, UnknownName, file_error
 
 Text = str | tuple[str, str]
 _SURROGATE = re.compile("[\ud800-\udfff]")  # half of a character in UTF-16
@@ -144,15 +144,17 @@ def text_list(texts: Any) -> Iterable[Text]:
 
 def check_texts(texts: Any, first: int = 0) -> list[Text]:
     """One text, or each text of a list, checked; `first` is the number of the first text in error messages."""
-    many = texts if isinstance(texts, list) else [texts]
-    if not many:
+    if not isinstance(texts, list):
+        _check_text(texts, "The text")
+        return [texts]
+    if not texts:
         raise InputError("The list of texts is empty. Pass at least one text.", argument="texts", value=texts)
-    for number, text in enumerate(many, first):
-        _check_text(text, f"Text {number}" if isinstance(texts, list) else "The text")
-    if len({isinstance(text, str) for text in many}) > 1:
+    for number, text in enumerate(texts, first):
+        _check_text(text, f"Text {number}")
+    if len({isinstance(text, str) for text in texts}) > 1:
         message = "The list mixes single texts and pairs. Pass either texts (str) or pairs (str, str)."
         raise InputError(message, argument="texts", value=texts)
-    return many
+    return texts
 
 
 def _check_text(text: Any, name: str) -> None:
@@ -160,13 +162,24 @@ def _check_text(text: Any, name: str) -> None:
     pair = isinstance(text, tuple) and len(text) == 2 and all(isinstance(part, str) for part in text)
     if not isinstance(text, str) and not pair:
         problem = f"must be a str or a pair (str, str), not {text!r:.80}."
-    elif not all(part.strip() for part in parts):
+    elif not all(map(str.strip, parts)):
         problem = "is empty or blank. Pass a text with words."
     elif any(map(_SURROGATE.search, parts)):
         problem = "contains a lone surrogate, which is not a character. Decode the bytes as UTF-16 first."
     else:
         return
     raise InputError(f"{name} {problem}", argument="text", value=text)
+
+
+@contextmanager
+def names_missing_package(feature: str) -> Iterator[None]:
+    """Raise MissingPackage about a feature if the block imports a package that runs models and is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in MODEL_PACKAGES:
+            raise
+        raise MissingPackage(feature, error.name) from error
 
 
 @contextmanager
@@ -224,8 +237,9 @@ def checked(function: F) -> F:
             valid = [parameter for parameter in signature.parameters if parameter != "self"]
             raise UnknownName(name, kwargs[name], valid, problem, spelled=name) from None
         with ExitStack() as stack, names_missing_package(function.__qualname__):
-            for name in [name for name in bound.arguments if name in hints()]:
-                hint = hints()[name]
+            for name, hint in hints().items():
+                if name not in bound.arguments:
+                    continue
                 value = bound.arguments[name] = check_value(bound.arguments[name], hint, name)
                 if value is not None and _is_path(hint):
                     stack.enter_context(file_errors(name, value))
@@ -309,7 +323,7 @@ _FUNCTION: Any = Callable
 _LISTS = (Sequence, Collection, list)
 _CHECKS: dict[Any, Callable[[Any, str], Any]] = {
     int: whole_number, float: real_number, bool: _flag, str: plain_string,
-    Text: lambda value, name: value,  # check_texts has more to say
+    Text: lambda value, name: value,
 }  # fmt: skip
 _WORDS: dict[Any, str] = {
     int: "a whole number", float: "a number", bool: "True or False", str: "a string", NoneType: "None",
@@ -329,7 +343,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
             with suppress(NameError, AttributeError, TypeError):
                 annotated = SimpleNamespace(__annotations__={parameter.name: hint})
                 hints |= get_type_hints(annotated, names)
-    return hints
+    return {name: hint for name, hint in hints.items() if hint != Text}  # check_texts has more to say
 
 
 @cache

@@ -21,7 +21,7 @@ import nbsal
 from nbsal import corpus
 from nbsal.corpus.folder.manifest import Manifest
 from nbsal.corpus.folder.storage import Storage
-from nbsal.corpus.parquet import to_table
+from nbsal.corpus.parquet import to_bytes, to_cells
 from nbsal.corpus.shards import shard_of
 from nbsal.samples import base
 from nbsal.widgets import Browse, Clouds, Heads, Highlight
@@ -64,9 +64,9 @@ def large_corpus(folder: Path, count: int, explain: nbsal.Explainer) -> corpus.C
     manifest = Manifest.read(storage)
     assert manifest is not None
     for number in range(1, count // SHARD):
-        data = to_table(manifest.plan, number * SHARD, many, [{"gradcam": saliency} for saliency in explained])
-        sizes = [len(saliency.row) for saliency in explained]
-        shard = shard_of(manifest.plan, number, many, data, sizes)
+        cells = to_cells(manifest.plan, number * SHARD, many, [{"gradcam": saliency} for saliency in explained])
+        data = to_bytes(manifest.plan, cells)
+        shard = shard_of(number, number * SHARD, many, cells, data)
         storage.write(shard.name, data)
         manifest.shards[number] = shard
     manifest.write(storage)

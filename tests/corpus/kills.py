@@ -34,12 +34,12 @@ def finished(out: Path) -> int:
     return len(json.loads(manifest.read_bytes())["shards"]) if manifest.exists() else 0
 
 
-def killed(run: Callable[[Path], object], out: Path, times: int) -> list[int]:
+def killed(run: Callable[[Path], object], out: Path, times: int, shards: int = ROWS // SHARD) -> list[int]:
     """The number of finished shards at each kill of a run, which is then run to its end.
 
     The processes are forked, so the run must not compute gradients: PyTorch refuses them there if it has a GPU.
     """
-    generator, counts, shards = random.Random(0), [0], ROWS // SHARD
+    generator, counts = random.Random(0), [0]
     for left in range(times, 0, -1):
         # Leave some of the remaining shards for the next kills.
         least = counts[-1] + generator.randint(0, (shards - counts[-1]) // (left + 1))

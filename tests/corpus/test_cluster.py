@@ -8,10 +8,12 @@ import pytest
 from distributed import Client, LocalCluster
 from distributed.comm import CommClosedError
 
+import nbsal
 from nbsal import cli, corpus
 from nbsal.corpus import cluster
 from nbsal.support.errors import ClusterError
 from tests import zoo
+from tests.answers import writers
 from tests.corpus.kills import files
 
 CLUSTER = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
@@ -33,6 +35,17 @@ def test_the_command_takes_the_address_of_a_cluster(checkpoints, texts, whole, t
     assert addresses == [address]
     columns = ["text", "prediction"]
     assert corpus.open(out).to_frame(columns).equals(corpus.open(whole).to_frame(columns))
+
+
+def test_replies_are_those_of_one_process(tmp_path):
+    writer = nbsal.Explainer(writers.load(), "gae")
+    chats = [[{"role": "user", "content": text}] for text in ("Who?", "", "Who wrote the book?")]
+    settings = {"shard_rows": 1, "max_new_tokens": 3, "do_sample": True, "seed": 1, "progress": False}
+    local = corpus.explain(writer, chats, tmp_path / "local", **settings)
+    with LocalCluster(**CLUSTER, processes=False, protocol="tcp://") as threads, Client(threads) as client:
+        remote = corpus.explain(writer, chats, tmp_path / "remote", client=client, **settings)
+    assert isinstance(remote, corpus.Replies) and len(remote) == len(local) > 0
+    assert files(tmp_path / "local") == files(tmp_path / "remote")
 
 
 @pytest.mark.full

@@ -2,16 +2,19 @@
 
 import json
 import threading
+from contextlib import suppress
 
 import numpy as np
 import pandas
+import polars
 import pyarrow
 import pytest
 from transformers import GenerationMixin
 
 import nbsal
 from nbsal import cli, corpus
-from nbsal.support.errors import Cancelled, InputError, UnknownName
+from nbsal.corpus import shards
+from nbsal.support.errors import Cancelled, InputError, OverBudget, ServerError, UnknownName
 from tests.answers import writers
 from tests.cases import cases
 from tests.corpus.kills import files
@@ -98,9 +101,96 @@ def test_other_settings_are_refused(explainers, whole, changed, argument):
         run(explainers, ROWS[1:], whole)
     with refuses("methods"):
         run({"gae": explainers["gae"]}, ROWS, whole)
-    with refuses("location"):
-        corpus.open(whole)
     assert files(whole) == before
+
+
+def test_rows_that_ask_are_answered_as_by_single_calls(explainers, tmp_path):
+    rows = [
+        CHAT,
+        {"messages": CHAT, "documents": ["Ann wrote the book.", "Ben read it."]},
+        {"asked": PROMPT, "reply": " Ann wrote it.", "note": 3},
+        {"asked": PROMPT, "messages": CHAT},
+        PROMPT,
+    ]
+    settings = {"max_new_tokens": 4, "unit": "word", "progress": False}
+    stored = corpus.explain(explainers["gae"], iter(rows), tmp_path, shard_rows=2, **settings)
+    assert (stored.rows, stored.failures()["text_id"].tolist()) == (5, [3])
+    frame = stored.to_frame()
+    for i, row in enumerate(rows):
+        asked = row if isinstance(row, str | list) else row.get("asked", row.get("messages"))
+        parts = {name: row[name] for name in ("documents", "reply") if isinstance(row, dict) and name in row}
+        if i != 3:
+            answer = nbsal.answer(explainers["gae"].subject, asked, method="gae", check=False, **parts, **settings)
+            assert tuple(frame["token_ids"][i]) == answer.ids and frame["prompt"][i] == answer.reading.prompt.text
+            assert np.allclose(stored.scores(i), answer.unit_scores(), atol=1e-5)
+            text = frame["asked"][i]
+            assert (text if isinstance(asked, str) else json.loads(text)) == asked
+
+
+def asked_source(kind, folder, columns):
+    """Two prompts as that kind of source, with these names of their columns."""
+    frame = pandas.DataFrame({name: [PROMPT, "Who?"] for name in columns})
+    path = folder / f"rows.{kind}"
+    if kind == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    elif kind in ("csv", "parquet"):
+        frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    else:
+        in_memory = {"pandas": frame, "arrow": pyarrow.Table.from_pandas(frame), "polars": polars.from_pandas(frame)}
+        return (in_memory | {"dicts": frame.to_dict("records")})[kind]
+    return path
+
+
+@cases("kind", ["jsonl", "csv", "parquet", "pandas", "arrow", "polars", "dicts"])
+def test_what_a_source_holds_is_decided_by_its_columns_and_the_model(explainers, explain, tmp_path, kind):
+    gae = explainers["gae"]
+    settings = {"max_new_tokens": 2, "progress": False}
+    source = asked_source(kind, tmp_path, ["messages", "n"])
+    stored = corpus.explain(gae, source, tmp_path / "asked", **settings)
+    assert isinstance(stored, corpus.Replies) and (len(stored), stored.plan.shard_rows) == (2, 100)
+    for columns, arguments in ((["messages", "text"], {}), (["asked", "notes"], {"text": "notes"})):
+        source, out = asked_source(kind, tmp_path, columns), tmp_path / columns[1]
+        texts = corpus.explain(gae, source, out, progress=False, **arguments)
+        assert isinstance(texts, corpus.Corpus) and (len(texts), texts.plan.shard_rows) == (2, 1000)
+    source = asked_source(kind, tmp_path, ["asked", "text", "reply"])
+    named = corpus.explain(gae, source, tmp_path / "named", reply="reply", **settings)
+    assert named.to_frame(["asked", "reply"]).to_numpy().tolist() == [[PROMPT, PROMPT], ["Who?", "Who?"]]
+    if kind != "jsonl":  # whose rows are read one by one
+        with refuses("text", UnknownName):
+            corpus.explain(explain, asked_source(kind, tmp_path, ["messages"]), tmp_path / "other", progress=False)
+
+
+def test_plain_texts_are_prompts_only_if_they_are_named(explainers, tmp_path):
+    texts = corpus.explain(explainers["gae"], [PROMPT, "Who?"], tmp_path / "texts", progress=False)
+    settings = {"max_new_tokens": 2, "progress": False}
+    replies = corpus.explain(explainers["gae"], [PROMPT, "Who?"], tmp_path / "replies", asked="asked", **settings)
+    for stored, kind in ((texts, corpus.Corpus), (replies, corpus.Replies)):
+        opened = corpus.open(stored.location)
+        assert type(stored) is type(opened) is kind and len(opened) == 2
+        assert opened.to_frame().equals(stored.to_frame())
+    same = corpus.explain_replies(explainers["gae"], [PROMPT, "Who?"], tmp_path / "replies", **settings)
+    assert same.shards == replies.shards
+
+
+@cases(
+    "source, arguments, argument",
+    [
+        ([PROMPT], {"asked": "asked", "target": 3}, "target"),
+        ([CHAT], {"target": 3}, "target"),
+        ([PROMPT], {"documents": "notes", "text": "prompt"}, "text"),
+        ([PROMPT], {"reply": "reply", "dtype": "float32"}, "dtype"),
+        ([PROMPT], {"unit": "word"}, "unit"),
+        ([PROMPT], {"max_new_tokens": 3}, "max_new_tokens"),
+        ([CHAT], {"tagret": 3}, "generate"),
+        ([CHAT], {"do_sample": True}, "seed"),
+        ([CHAT], {"shard_rows": 0}, "shard_rows"),
+        (pandas.DataFrame({"asked": [PROMPT], "messages": [PROMPT]}), {}, "asked"),
+    ],
+)
+def test_arguments_of_the_other_kind_are_refused(explainers, tmp_path, source, arguments, argument):
+    with refuses(argument):
+        corpus.explain(explainers["gae"], source, tmp_path, progress=False, **arguments)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_texts_and_replies_are_different_corpora(explainers, tmp_path):
@@ -163,6 +253,10 @@ def test_the_command_explains_replies(capsys, tmp_path):
     replies = corpus.open_replies(out)
     assert replies.methods == ["gae", "rollout"] and replies.plan.replies["unit"] == "word"
     assert cli.main([*arguments, "--seed", "4"]) == 2 and "Traceback" not in capsys.readouterr().err
+    source.write_text(json.dumps({"messages": CHAT, "reply": " A joy."}))  # a row that asks, without names of columns
+    arguments = ["corpus", str(source), f"{out}-chat", *arguments[3:5], "--method", "gae", "--unit", "word"]
+    assert cli.main(arguments) == 0 and "1 row" in capsys.readouterr().out
+    assert corpus.open(f"{out}-chat").plan.replies["unit"] == "word"
 
 
 def test_replies_of_a_shard_are_written_together_and_resumed_alike(tmp_path, monkeypatch):
@@ -195,6 +289,25 @@ def test_replies_of_a_shard_are_written_together_and_resumed_alike(tmp_path, mon
     shard.write_bytes(shard.read_bytes()[::-1])
     with refuses("location"):
         corpus.open_replies(parts).sources()
+
+
+@cases(
+    "error",
+    [Cancelled("stopped"), ServerError("down", status=500), OverBudget(3, 1, 9), ValueError("one")],
+)
+def test_an_error_about_all_rows_ends_the_run(explainers, tmp_path, monkeypatch, error):
+    def explain_or_fail(explainers, row, *others):
+        if row["asked"] == "Who?":
+            raise error
+        return explain_row(explainers, row, *others)
+
+    explain_row, prompts = shards.explain_row, [PROMPT, "Who?", "What?"]
+    settings = {"shard_rows": 1, "max_new_tokens": 2, "progress": False}
+    with monkeypatch.context() as patch, suppress(Cancelled, ServerError, OverBudget):
+        patch.setattr(shards, "explain_row", explain_or_fail)
+        corpus.explain_replies(explainers["gae"], prompts, tmp_path, **settings)
+    partial, of_one_row = corpus.open(tmp_path), type(error) is ValueError
+    assert (partial.rows, partial.failed, partial.complete) == ((3, 1, True) if of_one_row else (1, 0, False))
 
 
 @cases("column, read", [("units", "scores"), ("gae", "sources"), ("starts", "statistics")])

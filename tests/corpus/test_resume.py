@@ -10,6 +10,7 @@ import pytest
 
 import nbsal
 from nbsal import corpus
+from nbsal.corpus.folder import manifest
 from nbsal.corpus.folder.storage import LOCK, Storage
 from nbsal.support.errors import Cancelled, InputError
 from tests.answers import writers
@@ -18,6 +19,8 @@ from tests.corpus import kills
 from tests.corpus.kills import files, run_and_die
 from tests.corpus.test_run import run
 from tests.raising import refuses
+
+FULL = [(True, 3), (False, 20)]
 
 
 def cancel_run(explain, texts, out, after=3):
@@ -38,22 +41,20 @@ def cancel_run(explain, texts, out, after=3):
 
 
 @pytest.mark.parametrize(
-    ("replies", "times"),
-    [(False, 2), *(pytest.param(*cell, marks=pytest.mark.full) for cell in [(True, 1), (False, 20)])],
+    ("replies", "times"), [(False, 2), (True, 1), *(pytest.param(*cell, marks=pytest.mark.full) for cell in FULL)]
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_run_that_is_killed_repeatedly_ends_with_the_same_files(explain, tmp_path, replies, times):
-    settings = {"shard_rows": kills.SHARD, "progress": False}
+    subject, rows, settings = explain.subject, kills.texts(), {"shard_rows": kills.SHARD, "progress": False}
     if replies:
-        writer = nbsal.Explainer(writers.load(), "ridge")
-        settings |= {"do_sample": True, "seed": 1, "max_new_tokens": 2}
-        run_texts = partial(corpus.explain_replies, writer, kills.texts(), **settings)
-    else:
-        run_texts = partial(corpus.explain, nbsal.Explainer(explain.subject, "rollout"), kills.texts(), **settings)
-    run_texts(tmp_path / "whole")
-    counts = kills.killed(run_texts, tmp_path / "interrupted", times)
+        subject, settings = writers.load(), settings | {"do_sample": True, "seed": 1, "max_new_tokens": 2}
+        rows = [[{"role": "user", "content": text}] for text in rows[: 6 * kills.SHARD]]
+    run_rows = partial(corpus.explain, nbsal.Explainer(subject, "rollout"), rows, **settings)
+    run_rows(tmp_path / "whole")
+    shards = len(rows) // kills.SHARD
+    counts = kills.killed(run_rows, tmp_path / "interrupted", times, shards)
     assert files(tmp_path / "whole") == files(tmp_path / "interrupted")
-    assert counts == sorted(counts) and any(0 < count < kills.ROWS // kills.SHARD for count in counts), counts
+    assert counts == sorted(counts) and any(0 < count < shards for count in counts), counts
 
 
 def test_a_cancelled_run_resumes(explain, texts, whole, tmp_path):
@@ -158,6 +159,27 @@ def test_a_run_resumes_what_was_begun_before_files_said_labels(explain, texts, t
     resumed = corpus.open(tmp_path)
     assert len(resumed) + resumed.failed == len(texts)
     assert all("Grad-CAM, layer 2" in saliency.notes()[0] for saliency in resumed)
+
+
+def test_batches_stay_as_large_as_where_a_run_was_started(explain, texts, whole, tmp_path, monkeypatch):
+    cancel_run(explain, texts, tmp_path)
+    monkeypatch.setattr(manifest, "TOKENS", {"cpu": 64})  # as on another device
+    run(explain, texts, tmp_path)
+    assert files(tmp_path) == files(whole)
+
+
+def test_a_run_in_another_format_is_refused_and_nothing_is_mixed_with_it(explain, texts, tmp_path, monkeypatch):
+    gae, chats = nbsal.Explainer(writers.load(), "gae"), [[{"role": "user", "content": "Who?"}]]
+    cancel_run(explain, texts, tmp_path / "texts")
+    corpus.explain(gae, chats, tmp_path / "replies", max_new_tokens=2, progress=False)
+    monkeypatch.setattr(manifest, "SCHEMA", manifest.SCHEMA + 1)
+    for kind, explainer, rows in (("texts", explain, texts), ("replies", gae, chats)):
+        out, again = tmp_path / kind, partial(corpus.explain, explainer, rows, progress=False)
+        before = files(out)
+        for use in (corpus.open, again, partial(again, overwrite=True)):
+            with refuses("location"):
+                use(out)
+        assert files(out) == before
 
 
 @cases(

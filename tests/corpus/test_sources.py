@@ -200,6 +200,8 @@ def test_rows_that_cannot_be_explained_are_stored_with_their_errors(explain, tmp
     explained = corpus.explain(explain, source, tmp_path / "out", shard_rows=3, progress=False)
     failures = explained.failures()
     assert failures["text_id"].tolist() == list(range(1, count + 1)) and failures["error"].str.strip().all()
+    unreadable = [row.reason for row in open_source(source, "text").rows if isinstance(row, UnreadableRow)]
+    assert {*unreadable} <= {*failures["error"]} and bool(unreadable) == (create is bad_parquet)
     assert (explained.failed, explained.truncated, len(explained)) == (count, 1, 2)
     assert explained[0].text == "A joy." and explained[1].row.dropped > 0
     assert f"{count} failed, 1 truncated" in repr(explained)

@@ -128,10 +128,8 @@ def test_wrong_labels_and_options_are_refused(small):
 def test_explainers_of_one_subject_share_traces_and_coalitions(load, monkeypatch):
     subject = load("bert", decoding=False)
     traces = []
-    record = nbsal.trace.record
-    monkeypatch.setattr(
-        nbsal.passes.trace, "record", lambda *args, **options: traces.append(1) or record(*args, **options)
-    )
+    record = nbsal.passes.trace.record_now
+    monkeypatch.setattr(nbsal.passes.trace, "record_now", lambda *args: traces.append(1) or record(*args))
     cache = Cache()
     explainers = {name: nbsal.Explainer(subject, name) for name in ("gradcam", "simple", "gradxact")}
     games(explainers, axioms.TEXTS, random=3, cache=cache, progress=False)

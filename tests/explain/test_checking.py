@@ -7,7 +7,7 @@ import torch
 import nbsal
 from nbsal.ablation.engine import Ablation
 from nbsal.explain import checking, hidden_words
-from nbsal.explain.hidden_words import DecisionWords, words_of
+from nbsal.explain.hidden_words import HiddenWords, words_of
 from nbsal.explain.sentences.decision_facts import MATTERS, MOST_AGAINST, MOST_DRAWS, MOST_FOR, MOST_NAMED
 from nbsal.methods.default import FOR_DECISIONS
 from nbsal.support.errors import InputError
@@ -63,9 +63,9 @@ def test_a_check_keeps_its_budget(small, monkeypatch, passes):
 @pytest.fixture
 def runs(monkeypatch):
     """The sets of words that were hidden, by what hides them."""
-    sets, hide = [], DecisionWords.hide
+    sets, hide = [], HiddenWords.hide
     monkeypatch.setattr(
-        DecisionWords, "hide", lambda words, given, meter: sets.extend(map(tuple, given)) or hide(words, given, meter)
+        HiddenWords, "hide", lambda words, given, meter: sets.extend(map(tuple, given)) or hide(words, given, meter)
     )
     return sets
 

@@ -11,7 +11,7 @@ import torch
 import nbsal
 from nbsal import corpus, evaluation
 from nbsal.heads import Parse, study
-from nbsal.model.running import batching
+from nbsal.model.running import memory
 from nbsal.support.errors import InputError, OutOfMemory
 from tests.axioms import TEXTS, relative
 from tests.cases import cases
@@ -150,9 +150,9 @@ def test_tensors_of_a_failed_batch_are_freed_before_the_retry():
     gc.disable()  # tensors must be freed without the garbage collector
     try:
         with pytest.warns(UserWarning):
-            assert batching.run_in_halves([1, 2, 3], run) == [1, 1, 1]
+            assert memory.run_in_halves([1, 2, 3], run) == [1, 1, 1]
         with pytest.raises(OutOfMemory) as caught:
-            batching.run_in_halves([1], lambda items: run([1, 2]))
+            memory.run_in_halves([1], lambda items: run([1, 2]))
         assert caught.value.__cause__ is OUT_OF_MEMORY and references[-1]() is None
     finally:
         gc.enable()

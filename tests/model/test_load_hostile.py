@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import nbsal
-from nbsal.model.running.finite import is_finite
+from nbsal.model.running.checks import is_finite
 from nbsal.support.errors import InputError, ModelError, NbsalError
 from tests import zoo
 from tests.cases import cases

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.model.running import architecture, memory
+from nbsal.model.running import memory
+from nbsal.model.running.layers import forward_mode
 from nbsal.passes import plan
 from nbsal.support.errors import OutOfMemory
 from tests import axioms
@@ -106,8 +107,8 @@ def test_available_memory_is_that_of_the_machine():
 
 
 def test_an_allocator_that_fails_while_a_model_runs_is_named():
-    with pytest.raises(OutOfMemory, match="Explain a shorter text"), architecture.forward_mode(True):
+    with pytest.raises(OutOfMemory, match="Explain a shorter text"), forward_mode(True):
         assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
         raise torch.OutOfMemoryError("CUDA out of memory.")
-    with torch.inference_mode(), architecture.forward_mode(gradients=False):
+    with torch.inference_mode(), forward_mode(gradients=False):
         assert not torch.is_grad_enabled() and not torch.is_inference_mode_enabled()

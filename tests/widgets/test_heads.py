@@ -113,10 +113,8 @@ def test_the_effect_of_switches_is_shown_with_the_scores(view):
 
 def test_attention_maps_are_freed_block_by_block(reviews, monkeypatch):
     """The maps of all blocks are held as bytes only."""
-    records, record = [], trace.record
-    monkeypatch.setattr(
-        trace, "record", lambda *arguments, **settings: records.append(record(*arguments, **settings)) or records[-1]
-    )
+    records, record = [], trace.record_now
+    monkeypatch.setattr(trace, "record_now", lambda *arguments: records.append(record(*arguments)) or records[-1])
     part = AttentionPanel(reviews)
     saliency = nbsal.Explainer(reviews, "gradcam")(TEXT)
     attention = part.compute(saliency, {"text": TEXT, "head": [2, 9]}, None)

@@ -62,11 +62,11 @@ class RunSettings:
         explainers: Mapping[str, Explainer],
         shard_rows: int,
         text: Columns,
-        target: Any,
-        dtype: str,
-        tokens: int | None,
+        target: Any = None,
+        dtype: str = "float32",
+        replies: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Create the plan of a new run; `tokens` is the size of a batch, None a default for the model's device."""
+        """Create the plan of a new run; the size of its batches suits the model's device."""
         from nbsal.model.loading.composite import transformer_of  # imports torch
 
         subject = next(iter(explainers.values())).subject
@@ -75,7 +75,7 @@ class RunSettings:
         masks = {name: getattr(explainer.method, "mask", None) for name, explainer in explainers.items()}
         plan = cls(
             shard_rows=shard_rows,
-            tokens=tokens or TOKENS.get(subject.device.type, TOKENS["cpu"]),
+            tokens=TOKENS.get(subject.device.type, TOKENS["cpu"]),
             text=text,
             target=repr(target),
             dtype=dtype,
@@ -87,6 +87,7 @@ class RunSettings:
             lm_head=identity.lm_head_checksum(subject.lm_head) if decodes else None,
             vocabulary=digest(vocabulary_json(subject)),
             versions={name: version(name) for name in LIBRARIES},
+            replies=replies,
             **identity.model_identity(subject),
         )
         return cls.from_json(json.loads(json.dumps(asdict(plan))))
@@ -177,7 +178,8 @@ class Manifest:
             schema = stored["plan"]["schema"]
             if schema != SCHEMA:
                 raise InputError(
-                    f"{storage.location} has schema {schema}, but this version of nbsal reads schema {SCHEMA}.",
+                    f"{storage.location} holds a corpus in format {schema}, but this version of nbsal reads and writes "
+                    f"format {SCHEMA}. Open it with the version that wrote it, or choose another folder.",
                     argument="location",
                     value=storage.location,
                 )

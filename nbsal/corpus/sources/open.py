@@ -7,13 +7,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 from nbsal.corpus.folder.storage import inaccessible, reading_source
 from nbsal.corpus.sources.rows import Columns as Columns
 from nbsal.corpus.sources.rows import UnreadableRow as UnreadableRow
 from nbsal.corpus.sources.rows import check_columns, decode, merge_columns, select_text
-from nbsal.corpus.sources.text_files import count_csv, count_jsonl, read_csv, read_jsonl
+from nbsal.corpus.sources.text_files import count_csv, count_jsonl, csv_columns, read_csv, read_jsonl
+from nbsal.explain.reply_settings import ASKED
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import dataset, fsspec, pandas, pyarrow
 from nbsal.support.validation import file_path, is_iterable, plural
@@ -69,6 +71,52 @@ def open_columns(source: Any, names: Sequence[str], texts: bool = True) -> RowSt
     return RowStream((select_text(row, names) for row in source), len(source) if isinstance(source, Sized) else None)
 
 
+def find_asked(source: Any, text: str) -> tuple[Any, dict[str, str] | None]:
+    """A source for a model that writes replies, and the columns of what it is asked; None if it has texts.
+
+    A table is asked if it has the column "asked" or "messages", and not that of texts. Any other source goes by its
+    first row: a list of messages, or a dict with such a key; its rows are then read whole, without columns.
+    """
+    if (names := _column_names(source)) is None:
+        source, row = _first_row(source)
+        messages = isinstance(row, list) and bool(row) and isinstance(row[0], Mapping)
+        asked = isinstance(row, Mapping) and not row.keys().isdisjoint(ASKED) and text not in row
+        return source, {} if messages or asked else None
+    columns = [name for name in ASKED if name in names]
+    if not columns or text in names:
+        return source, None
+    if len(columns) > 1:
+        message = f"The source has the columns {' and '.join(columns)}. Pass asked= with the name of one of them."
+        raise InputError(message, argument="asked", value=None)
+    return source, {"asked": columns[0]} | {name: name for name in ("documents", "reply") if name in names}
+
+
+def _column_names(source: Any) -> list[str] | None:
+    """The names of the columns of a table, or of a file with a header; None for any other source."""
+    if not isinstance(source, str | os.PathLike):
+        names = getattr(source, "column_names", None)
+        names = getattr(source, "columns", None) if names is None else names
+        return None if names is None else list(names)
+    path = os.fspath(file_path(source, "source"))
+    files, inside, extension = _find_file(path)
+    if extension == ".parquet":
+        with reading_source(path, PARQUET):
+            return list(dataset.dataset(inside, filesystem=files, format="parquet").schema.names)
+    return csv_columns(path) if extension == ".csv" else None
+
+
+def _first_row(source: Any) -> tuple[Any, Any]:
+    """A source without columns, and its first row, if it has one; an iterator goes on with that row."""
+    if isinstance(source, str | os.PathLike):
+        return source, next(read_jsonl(os.fspath(file_path(source, "source")), ()), None)
+    source = _column_to_list(source)
+    if isinstance(source, Mapping | bytes) or hasattr(source, "__arrow_c_stream__") or not is_iterable(source):
+        return source, None
+    rows = iter(source)
+    first = list(islice(rows, 1))
+    return chain(first, rows) if rows is source else source, first[0] if first else None
+
+
 def _check_rows(names: Sequence[str], rows: Sequence[Any]) -> None:
     """Refuse names of text columns that no row has; a single row without them fails alone, later."""
     if rows and all(isinstance(row, Mapping) and not row.keys() >= set(names) for row in rows):
@@ -83,6 +131,16 @@ def _column_to_list(source: Any) -> Any:
 
 
 def _open_file(path: str, names: Sequence[str], texts: bool) -> RowStream:
+    files, inside, extension = _find_file(path)
+    if extension == ".parquet":
+        return _open_parquet(files, inside, path, names, texts)
+    csv = extension == ".csv"
+    total = count_csv(path, names) if csv else count_jsonl(path)
+    return RowStream(_counted((read_csv if csv else read_jsonl)(path, names), total, path), total)
+
+
+def _find_file(path: str) -> tuple[Any, str, str]:
+    """The file system of a file, its path there, and its format."""
     try:
         files, inside = fsspec.core.url_to_fs(path)
         files.invalidate_cache(inside)
@@ -97,11 +155,7 @@ def _open_file(path: str, names: Sequence[str], texts: bool) -> RowStream:
         problem = f"source={path!r:.200} has an unsupported format."
         choice = f"Save it as one of: {', '.join(FORMATS)}."
         raise UnknownName("source", path, FORMATS, problem, choice)
-    if extension == ".parquet":
-        return _open_parquet(files, inside, path, names, texts)
-    csv = extension == ".csv"
-    total = count_csv(path, names) if csv else count_jsonl(path)
-    return RowStream(_counted((read_csv if csv else read_jsonl)(path, names), total, path), total)
+    return files, inside, extension
 
 
 def _counted(rows: Iterable[Any], total: int, path: str) -> Iterator[Any]:

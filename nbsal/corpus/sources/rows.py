@@ -30,8 +30,11 @@ def check_columns(names: Sequence[str], columns: Iterable[Any]) -> None:
 
 
 def select_text(row: Any, names: Sequence[str]) -> Any:
-    """The text or the pair in the named columns of a row; a row that is not a mapping is itself the text."""
-    if not isinstance(row, Mapping):
+    """The text or the pair in the named columns of a row; a row that is not a mapping is itself the text.
+
+    Without names, all rows are returned as they are.
+    """
+    if not names or not isinstance(row, Mapping):
         return row
     if missing := [name for name in names if name not in row]:
         columns = " and ".join(map(repr, missing))

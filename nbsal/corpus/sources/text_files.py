@@ -42,6 +42,11 @@ def count_csv(path: str, names: Sequence[str]) -> int:
     return sum(1 for _ in _csv_rows(path, names)) - 1
 
 
+def csv_columns(path: str) -> list[str]:
+    """The names of the columns of a CSV file."""
+    return next(_csv_rows(path, ()))[1]
+
+
 def _csv_rows(path: str, names: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """The header of a CSV file, which has the named columns, and its rows that are not blank, with their lines."""
     options = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}

@@ -13,8 +13,10 @@ from nbsal.explain.prompt.prompts import UNFINISHED, content_ids, decode, how_to
 from nbsal.explain.prompt.reading import Prompt
 from nbsal.explain.reply_settings import ReplySettings
 from nbsal.model.loading.composite import transformer_of
-from nbsal.model.running import architecture, batching
+from nbsal.model.running.layers import forward_mode
+from nbsal.model.running.memory import run_in_halves
 from nbsal.model.running.modes import Mode
+from nbsal.model.running.twin import precision_errors
 from nbsal.model.subject import Subject
 from nbsal.support.errors import Cancelled, InputError, ModelError, NbsalError
 
@@ -84,9 +86,9 @@ def _run_generate(
 
     def run() -> Any:
         with (
-            architecture.forward_mode(gradients=False),
+            forward_mode(gradients=False),
             nullcontext() if seed is None else _Draws(torch.Generator(subject.device).manual_seed(seed)),
-            architecture.precision_errors(subject.model),
+            precision_errors(subject.model),
         ):
             return transformer_of(subject.twin).generate(
                 ids,
@@ -164,7 +166,7 @@ def generate_batch(
     places = [place for place, prompt in prompts.items() if _fits(subject, prompt, settings)]
     replies: dict[int, Generated] = {}
     if len(places) > 1:
-        for part in batching.run_in_halves(places, lambda some: _run(subject, prompts, some, settings, check)):
+        for part in run_in_halves(places, lambda some: _run(subject, prompts, some, settings, check)):
             replies |= part
     return replies
 

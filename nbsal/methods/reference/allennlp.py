@@ -17,8 +17,8 @@ from nbsal.methods.attention import normalise_rows
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.methods.rng import text_rng
-from nbsal.model.running import architecture
-from nbsal.model.running.layout import check_layout
+from nbsal.model.running.checks import check_layout
+from nbsal.model.running.layers import forward_mode
 from nbsal.model.subject import Subject
 from nbsal.passes.trace import Trace
 from nbsal.support.errors import InputError
@@ -96,7 +96,7 @@ def embedding_gradient(trace: Trace, change: Callable[[Tensor], Tensor]) -> tupl
     """The word embeddings of a trace's texts, and the gradient of the loss at `change(embeddings)`."""
     subject = trace.subject
     trace.meter.check()
-    with architecture.forward_mode(gradients=True):
+    with forward_mode(gradients=True):
         with _changed_embeddings(subject.twin, change) as embeddings:
             logits = subject.logits(subject.inputs(trace.encoded))
         check_layout("word embeddings", [embeddings[1].shape[:2]], trace.encoded, subject)

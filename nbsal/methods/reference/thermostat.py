@@ -20,6 +20,7 @@ from nbsal.methods.paths import clean_captum
 from nbsal.methods.perturbation import ridge_slopes
 from nbsal.methods.rng import text_rng
 from nbsal.model.running import architecture
+from nbsal.model.running.layers import forward_mode
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes.trace import Trace
@@ -97,7 +98,7 @@ class ThermoStatMethod(Method):
     def _attribute_all(self, trace: Trace) -> Tensor:
         meter = trace.meter.part(1, len(trace.encoded))
         scores = torch.zeros(len(trace.encoded), trace.encoded.longest).to(trace.logits)
-        with architecture.forward_mode(gradients=True):
+        with forward_mode(gradients=True):
             for i, row in enumerate(trace.encoded):
                 attributions = self.attribute(CaptumModel(trace, i)).detach()[0, : len(row)]
                 scores[i, : len(row)] = attributions.reshape(len(row), -1).sum(-1).to(scores)

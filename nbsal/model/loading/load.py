@@ -19,6 +19,7 @@ from nbsal.model.loading.usage import LoadArguments
 from nbsal.model.loading.wrappers import folders
 from nbsal.model.loading.wrappers.registry import open_model
 from nbsal.model.running import architecture
+from nbsal.model.running.checks import check_weights
 from nbsal.model.served.endpoint import Endpoint
 from nbsal.model.subject import Subject
 from nbsal.model.text import tokenize
@@ -112,7 +113,7 @@ def load(
     model = _move_to_device(model, device, in_memory=name is None)
     architecture.check_device(model)
     refusals.check_quantization(model)
-    architecture.check_weights(model)
+    check_weights(model)
     tokenize.check_tokenizer(model, passed_tokenizer, default_tokenizer)
     tokenizer = passed_tokenizer or default_tokenizer
     if default_tokenizer is not None and max(tokenizer.get_vocab().values(), default=0) >= model.config.vocab_size:

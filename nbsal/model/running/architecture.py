@@ -1,9 +1,6 @@
 """Find the parts of a stock transformers model: blocks, final norm, task of the head, pooling, maximum length."""
 
 import inspect
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,10 +9,8 @@ from torch import Tensor, nn
 from nbsal.model import encoder_decoder
 from nbsal.model.loading.composite import Composite
 from nbsal.model.loading.stand_in import StandIn
-from nbsal.model.running import batching
-from nbsal.model.running.finite import is_finite
-from nbsal.model.running.hooks import hooks
-from nbsal.model.running.twin import copy_model, twin_of
+from nbsal.model.running.hooks import record_layers
+from nbsal.model.running.twin import copy_model, precision_errors, twin_of
 from nbsal.support.errors import ModelError
 
 TASKS = {
@@ -26,8 +21,7 @@ TASKS = {
     "LMHeadModel": "next-token",
     "ForMaskedLM": "masked",
 }
-_PRECISION_ERROR = re.compile("Double|without overflow")
-_META_DEVICE = "is on the meta device, which holds no numbers. Load the whole model, without device_map or offloading."
+META_DEVICE = "is on the meta device, which holds no numbers. Load the whole model, without device_map or offloading."
 _UNLIMITED = 10**9  # tokens; some architectures have no maximum length
 
 
@@ -69,71 +63,6 @@ def blocks(model: Any, side: str = encoder_decoder.SOURCE) -> list[nn.Module]:
     if shared is not None:
         return list(shared)
     raise ModelError(f"{type(model).__name__} contains no list of {depth} blocks.", part="blocks")
-
-
-def first_tensor(output: Any) -> Tensor:
-    """The hidden states in the output of a block, which is a tensor or a tuple that starts with one."""
-    return output if isinstance(output, Tensor) else output[0]
-
-
-@contextmanager
-def record_layers(model: Any, side: str = encoder_decoder.SOURCE) -> Iterator[list[Tensor]]:
-    """Record the embedding output and the output of every block while the model runs."""
-    layers: list[Tensor] = []
-
-    def before_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        hidden = args[0] if args else kwargs["hidden_states"]
-        if layers:
-            check_chain(model, layers[-1], hidden)
-        else:
-            if torch.is_grad_enabled() and not hidden.requires_grad:
-                hidden.requires_grad_(True)  # with frozen weights the graph starts here
-            layers.append(hidden)
-
-    def after_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        layers.append(first_tensor(output))
-
-    with hooks(blocks(model, side), before_block, after_block):
-        yield layers
-
-
-def check_chain(model: Any, output: Tensor, hidden: Tensor) -> None:
-    """Refuse a model in which a block reads something else than the output of the block before it."""
-    if hidden.data_ptr() != output.data_ptr():
-        raise ModelError(
-            f"In {type(model).__name__} the input of a block is not the output of the block before it, so its "
-            "hidden layers are not defined.",
-            part="blocks",
-        )
-
-
-@contextmanager
-def replace_layer(model: Any, layer: int, states: Tensor, side: str = encoder_decoder.SOURCE) -> Iterator[None]:
-    """Run the model with `states` in place of the hidden states of a layer."""
-    calls = 0
-    is_last = layer == encoder_decoder.depth(model, side)
-
-    def before_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls != layer + 1:
-            return None
-        return ((states, *args[1:]), kwargs) if args else (args, kwargs | {"hidden_states": states})
-
-    def after_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
-        if not is_last or calls != layer:
-            return None
-        return states if isinstance(output, Tensor) else (states, *output[1:])
-
-    with hooks(blocks(model, side), before_block, after_block):
-        yield
-
-
-@contextmanager
-def forward_mode(gradients: bool) -> Iterator[None]:
-    """Record a graph for gradients, or none, whatever the mode of torch that a caller is in."""
-    with batching.memory_errors(), torch.inference_mode(False), torch.set_grad_enabled(gradients):
-        yield
 
 
 @torch.no_grad()
@@ -239,44 +168,12 @@ def is_causal(model: Any) -> bool:
 
 def _run_body(model: Any, ids: Tensor) -> tuple[list[Tensor], Tensor]:
     """The hidden states and the output of a model's body; without a mask some models warn that ids may be padding."""
-    with record_layers(model) as layers, precision_errors(model):
+    with record_layers(model, blocks(model)) as layers, precision_errors(model):
         output = body(model)(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True)
     return layers, output.last_hidden_state
-
-
-@contextmanager
-def precision_errors(model: Any) -> Iterator[None]:
-    """Say which model has parts, such as grouped experts, for which torch has no float64."""
-    try:
-        yield
-    except RuntimeError as error:
-        if _PRECISION_ERROR.search(str(error)):
-            message = (
-                f"{type(model).__name__} has parts that run in half or single precision only, and float64 was asked "
-                'for. Load it with dtype="float32", and use a method of another family than relevance.'
-            )
-            raise ModelError(message, part="dtype") from error
-        raise
-
-
-def check_weights(model: nn.Module) -> None:
-    """Refuse a model with NaN or infinite weights."""
-    for name, parameter in model.named_parameters():
-        if parameter.is_meta:
-            raise ModelError(f"The weight {name} {_META_DEVICE}", part=name)
-        # Quantised weights of other libraries are tensors of a class of their own, which may lack this operation.
-        if type(parameter.data) is torch.Tensor and not is_finite(parameter):
-            raise ModelError(f"The weight {name} contains NaN or infinity, so no explanation is possible.", part=name)
 
 
 def check_device(model: Any) -> None:
     """Refuse the meta device."""
     if model.device.type == "meta":
-        raise ModelError(f"{type(model).__name__} {_META_DEVICE}", part="device")
-
-
-def precision_note(device: torch.device, dtype: torch.dtype) -> dict[str, str]:
-    """An entry for the provenance of a model whose gradients are coarse: one in half precision on the CPU."""
-    if device.type != "cpu" or dtype not in (torch.float16, torch.bfloat16):
-        return {}
-    return {"precision": "half precision: scores that differ little may be in another order than in float32"}
+        raise ModelError(f"{type(model).__name__} {META_DEVICE}", part="device")

@@ -8,8 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from nbsal.model.running import architecture
-from nbsal.model.running.architecture import first_tensor
-from nbsal.model.running.hooks import hooks
+from nbsal.model.running.hooks import check_chain, first_tensor, hooks
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def record_calls(
     def before_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = BlockCall(module, args, kwargs)
         if output is not None:
-            architecture.check_chain(model, output, call.hidden)
+            check_chain(model, output, call.hidden)
         if keep_graphs:
             args, kwargs = call.arguments(call.hidden.detach().requires_grad_())
         calls.append(BlockCall(module, args, kwargs))

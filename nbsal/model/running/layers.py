@@ -1,8 +1,8 @@
 """One forward pass of a subject with its hidden layers; those of an encoder-decoder have parts of both sides."""
 
 import inspect
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,22 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nbsal.model import encoder_decoder
-from nbsal.model.running import architecture, attention_maps
+from nbsal.model.running import attention_maps
 from nbsal.model.running.attention_maps import AttentionRecorder
-from nbsal.model.running.layout import check_count, check_layout, check_sides
+from nbsal.model.running.checks import check_count, check_layout, check_sides
+from nbsal.model.running.hooks import record_layers, replace_layer
+from nbsal.model.running.memory import memory_errors
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
 
+ATTENTION = frozenset({"attention", "attention_grad"})  # what is needed of attention
+STATES = frozenset({"hidden", "hidden_grad", "relevance"})  # what is read of hidden states
 Parts = tuple[Tensor, ...]  # tensors that make up one when they are joined along positions
+
+
+def reads_attention(needs: Iterable[str]) -> bool:
+    """Whether something of the attention maps is needed."""
+    return not ATTENTION.isdisjoint(needs)
 
 
 @dataclass(frozen=True)
@@ -48,15 +57,28 @@ def join(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(list(parts), 1)
 
 
+def unpad(logits: Tensor, encoded: Encoded) -> Iterator[Tensor]:
+    """The logits of each text, without those at padding."""
+    for row, row_logits in zip(encoded.rows, logits, strict=True):
+        yield row_logits[: len(row)] if row_logits.ndim > 1 else row_logits
+
+
+@contextmanager
+def forward_mode(gradients: bool) -> Iterator[None]:
+    """Record a graph for gradients, or none, whatever the mode of torch that a caller is in."""
+    with memory_errors(), torch.inference_mode(False), torch.set_grad_enabled(gradients):
+        yield
+
+
 def run_model(
     subject: Subject, inputs: dict[str, Tensor], replaced: tuple[int, Tensor] | None = None
 ) -> tuple[Tensor, HiddenStates]:
     """The logits, and the hidden states of every layer; `replaced` is a layer with other states in its place."""
     reply: list[Tensor] = []
     with ExitStack() as stack:
-        states = stack.enter_context(architecture.record_layers(subject.twin))
+        states = stack.enter_context(record_layers(subject.twin, subject.twin_blocks()))
         if subject.task == encoder_decoder.REPLY:
-            reply = stack.enter_context(architecture.record_layers(subject.twin, encoder_decoder.REPLY))
+            reply = stack.enter_context(record_layers(subject.twin, subject.twin_blocks(encoder_decoder.REPLY)))
         if replaced is not None:
             size = inputs["input_ids"].shape[1]
             pieces = stack.enter_context(replace_states(subject, *replaced, size))
@@ -77,9 +99,11 @@ def run_model(
 @contextmanager
 def recorded_maps(subject: Subject, needs: Collection[str]) -> Iterator[list[Tensor]]:
     """Record the attention maps of a forward pass, in order, if any of its needs is of attention."""
+    if not reads_attention(needs):
+        yield []
+        return
     recorder = AttentionRecorder(square=subject.task != encoder_decoder.REPLY)
-    needed = any(need.startswith("attention") for need in needs)
-    with attention_maps.with_mode(subject.twin, recorder) if needed else nullcontext():
+    with attention_maps.with_mode(subject.twin, recorder):
         yield recorder.maps
 
 
@@ -87,9 +111,9 @@ def check_recorded(
     subject: Subject, encoded: Encoded, needs: Collection[str], layers: HiddenStates, maps: Sequence[Tensor]
 ) -> None:
     """Refuse hidden states and attention maps, where they are needed, that are not laid out by text and position."""
-    if any(need.startswith(("hidden", "relevance")) for need in needs):
+    if not STATES.isdisjoint(needs):
         check_layout("hidden states", layers.shapes, encoded, subject)
-    if any(need.startswith("attention") for need in needs):
+    if reads_attention(needs):
         _check_maps(subject, encoded, maps)
 
 
@@ -112,7 +136,7 @@ def reply_layers(subject: Subject, encoded: Encoded, layers: Sequence[int]) -> d
     """Some hidden layers of what writes the reply: of an encoder-decoder, of its decoder."""
 
     def run() -> dict[int, Tensor]:
-        with architecture.forward_mode(gradients=False):
+        with forward_mode(gradients=False):
             recorded = run_model(subject, subject.inputs(encoded))[1]
         return {layer: (recorded.reply or recorded.states)[layer] for layer in layers}
 
@@ -147,7 +171,7 @@ def deepest(subject: Subject) -> int:
 def first_blocks(subject: Subject) -> list[nn.Module]:
     """The blocks that read embeddings: the first one, of each side."""
     deciding = [encoder_decoder.REPLY] if subject.task == encoder_decoder.REPLY else []
-    return [architecture.blocks(subject.twin, side)[0] for side in (encoder_decoder.SOURCE, *deciding)]
+    return [subject.twin_blocks(side)[0] for side in (encoder_decoder.SOURCE, *deciding)]
 
 
 @contextmanager
@@ -158,7 +182,8 @@ def replace_states(subject: Subject, layer: int, states: Tensor, size: int) -> I
     """
     pieces: Parts = (states,) if subject.task != encoder_decoder.REPLY else (states[:, :size], states[:, size:])
     with ExitStack() as stack:
-        stack.enter_context(architecture.replace_layer(subject.twin, layer, pieces[0]))
+        stack.enter_context(replace_layer(subject.twin_blocks(), layer, pieces[0], layer == subject.depth))
         for reply_states in pieces[1:]:
-            stack.enter_context(architecture.replace_layer(subject.twin, 0, reply_states, encoder_decoder.REPLY))
+            blocks = subject.twin_blocks(encoder_decoder.REPLY)
+            stack.enter_context(replace_layer(blocks, 0, reply_states, is_last=False))
         yield pieces

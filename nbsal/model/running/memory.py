@@ -1,7 +1,15 @@
-"""An estimate of the memory that a run needs, compared with what is available before anything is computed."""
+"""The memory that a run needs: compared with what is available beforehand; on out-of-memory, retry in halves.
+
+Texts in a batch do not influence each other, so halving a batch does not change its scores; a warning reports it.
+"""
 
 import re
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -11,6 +19,8 @@ from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.errors import OutOfMemory
 
+T = TypeVar("T")
+Result = TypeVar("Result")
 GB = 10**9
 SMALL = GB  # bytes; a run that needs less is not worth a question to the system
 # What is alive at once at least, measured: attention maps, streamed and a block; hidden states in a block's graph.
@@ -21,6 +31,9 @@ FORWARD_MAPS, FORWARD_STATES = 2, 8  # of a forward pass that records nothing: w
 WHOLE_MAPS, WHOLE_MAPS_OF_RELEVANCE = 2, 3
 STATES = 12
 STREAMED_STATES = 5  # kept of each block: its input, and what fused attention reads and returns
+
+# Messages of allocators that raise a plain RuntimeError: MPS, the CPU under Linux and under Windows, cuBLAS.
+_OUT_OF_MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
 def check_fits(subject: Subject, encoded: Encoded, maps: float, states: float = 0) -> None:
@@ -70,3 +83,57 @@ def _left_to_group() -> list[int]:
     except (OSError, ValueError):  # no such file, or "max"
         return []
     return [max(0, limit - used)]
+
+
+def run_in_halves(items: Sequence[T], run: Callable[[Sequence[T]], Result]) -> list[Result]:
+    """Call `run` with all items; on out-of-memory, call it with each half. Returns the results in order.
+
+    >>> run_in_halves([1, 2, 3], sum)
+    [6]
+    """
+    results, waiting = [], [items]
+    while waiting:
+        part = waiting.pop()
+        try:
+            with memory_errors():
+                results.append(run(part))
+        except OutOfMemory:
+            if len(part) < 2:
+                raise
+            _warn_halving()
+            waiting += [part[len(part) // 2 :], part[: len(part) // 2]]
+    return results
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Raise OutOfMemory in place of an allocator's error, and release the tensors of the failed call."""
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        traceback.clear_frames(error.__traceback__)  # otherwise its tensors live as long as the error
+        if isinstance(error, OutOfMemory):
+            raise
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise OutOfMemory(
+            f"There is not enough memory, even for one text at a time ({reason:.200}). Explain a shorter text, choose "
+            "a method that needs less memory (see `nbsal methods`), or load the model on a device with more memory, "
+            'for example nbsal.load(..., device="cpu").'
+        ) from error
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """True if an allocator raised the error."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and any(part.lower() in text for part in _OUT_OF_MEMORY_MESSAGES)
+
+
+def _warn_halving() -> None:
+    warnings.warn(
+        "A batch did not fit into memory; retrying in halves. Pass a smaller batch_size to avoid the retries.",
+        stacklevel=3,
+    )

@@ -1,8 +1,9 @@
 """Torch modes of this thread, in which functions of tensors do something else, and how they end."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from traceback import clear_frames
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -34,6 +35,15 @@ class Mode(TorchFunctionMode):
     def __exit__(self, *error: object) -> None:
         self.active = False
         _leave(lambda modes: self in modes)
+
+
+class ChangedGradients(Protocol):
+    """How the gradients of a model's passes are changed; a call makes the copy of a subject that has them."""
+
+    def __call__(self, subject: Any) -> Any: ...
+    @property
+    def reads_weights(self) -> bool: ...
+    def running(self, model: Any) -> AbstractContextManager[None]: ...
 
 
 def undoing_modes(function: Callable[[], Result]) -> Result:

@@ -8,6 +8,7 @@ change of the model makes the twin a new one before it runs again.
 
 import copy
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -35,6 +36,7 @@ CHANGED_MEANWHILE = ("changed size during iteration", "mutated during iteration"
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 DEPTH = 3  # how deep the functions of a function are searched for modules
 WRITTEN = "modified by an inplace operation"  # in torch's error
+PRECISION = re.compile("Double|without overflow")  # in torch's errors
 DIRECT = "run directly, since it cannot be copied: use it in no other thread while it is explained"
 
 _TWINS: WeakSet["Twin"] = WeakSet()
@@ -65,6 +67,7 @@ class Twin:
         self._copied_version: Any = None
         self._version: Any = None  # of the model when it was last asked for
         self._is_current = False  # whether that is still the version, as it is as long as a run lasts
+        self._read: dict[Any, Any] = {}  # of the module, by what reads it
         self._intact = False  # whether the last run has ended
         self.direct = False  # whether the model itself is run, since it cannot be copied
         self.renew_locks()
@@ -86,11 +89,6 @@ class Twin:
         if self._parent is None:
             return self._original
         return self.module if self._module is None else self._module
-
-    @property
-    def notes(self) -> dict[str, str]:
-        """What the provenance says of how the model is run."""
-        return {"model run": DIRECT} if self.direct else {}
 
     @property
     def module(self) -> Any:
@@ -120,7 +118,16 @@ class Twin:
             if self._running.locked():
                 return function()
             with self._running, nullcontext():
-                return undoing_modes(lambda: self._run(function))
+                return undoing_modes(partial(self._run, function))
+
+    def once(self, read: Callable[..., Result], *arguments: Any) -> Result:
+        """What a function reads of the module, which holds for as long as the module is the same."""
+        with self.lock, nullcontext():
+            module, key = self.module, (read, arguments)
+            if key not in self._read:
+                self._read[key] = read(module, *arguments)
+            result: Result = self._read[key]
+            return result
 
     def _run(self, function: Callable[[], Result]) -> Result:
         self._renew_if_changed()
@@ -137,17 +144,17 @@ class Twin:
     def _renew_if_changed(self) -> None:
         self._is_current = False
         if self._parent is None:  # what the model's weights hold, the module's do too, but for those that are copied
-            now = _when_unchanged(lambda: Version().add_model(self._original))
+            now = _when_unchanged(Version, self._original)
             is_same = now == self._made_of and tensors_version(self._copied) == self._copied_version
         else:
             now = self._parent.version
             is_same = now is self._made_of
         if is_same and self._intact:
             return
-        copied = [] if self._parent is not None else _when_unchanged(lambda: _copied(self._original))
+        copied = [] if self._parent is not None else _when_unchanged(_copied, self._original)
         copied_version = tensors_version(copied)
         # An interrupt in between leaves a module that is made again, since what it is made of comes last.
-        self._made_of, self._module = None, self._make_module()
+        self._made_of, self._module, self._read = None, self._make_module(), {}
         self._copied, self._copied_version, self._intact = copied, copied_version, True
         self._made_of = now
 
@@ -157,7 +164,7 @@ class Twin:
         if isinstance(self._original, StandIn):
             return self._original
         try:
-            module, self.direct = _when_unchanged(lambda: self._convert(self._original)), False
+            module, self.direct = _when_unchanged(self._convert, self._original), False
         except ModelError:
             module, self.direct = self._original, True
             warn_once(module, "direct", f"{type(module).__name__} is {DIRECT}.")
@@ -211,7 +218,7 @@ def copy_model(model: Any, convert: Callable[[Tensor], Tensor]) -> Any:
     Hooks are not copied, because a copy would not follow what the user changes in them. One that is a method of a
     module must be, so that it reads the module's copy.
     """
-    memo: dict[int, Any] = {id(tensor): tensor for tensor in Version().add_model(model).tensors}
+    memo: dict[int, Any] = {id(tensor): tensor for tensor in Version(model).tensors}
     memo |= {id(tensor): convert(tensor) for tensor in (*model.parameters(), *model.buffers())}
     modules = set(model.modules())
     for module in modules:
@@ -250,15 +257,15 @@ def _check_function(model: Any, function: Any, modules: set[nn.Module], depth: i
         _check_function(model, value, modules, depth - 1)
 
 
-def _when_unchanged(read: Callable[[], Result]) -> Result:
+def _when_unchanged(read: Callable[[Any], Result], model: Any) -> Result:
     """What a function reads of a model, tried again if another thread changes the model's attributes meanwhile."""
     for _ in range(ATTEMPTS):
         try:
-            return read()
+            return read(model)
         except RuntimeError as error:
             if not str(error).endswith(CHANGED_MEANWHILE):
                 raise
-    return read()
+    return read(model)
 
 
 @contextmanager
@@ -292,6 +299,21 @@ def _training_errors(model: nn.Module) -> Iterator[None]:
             "does. Explain it again between two steps."
         )
         raise ModelError(message, part="weights") from error
+
+
+@contextmanager
+def precision_errors(model: Any) -> Iterator[None]:
+    """Say which model has parts, such as grouped experts, for which torch has no float64."""
+    try:
+        yield
+    except RuntimeError as error:
+        if PRECISION.search(str(error)):
+            message = (
+                f"{type(model).__name__} has parts that run in half or single precision only, and float64 was asked "
+                'for. Load it with dtype="float32", and use a method of another family than relevance.'
+            )
+            raise ModelError(message, part="dtype") from error
+        raise
 
 
 def _renew_in_child() -> None:

@@ -9,9 +9,10 @@ Nor is what a hook's function keeps to itself.
 """
 
 import copy
+import operator
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,24 +30,29 @@ class Version:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self) -> None:
+    def __init__(self, model: nn.Module | None = None, tensors: Iterable[Tensor] = ()) -> None:
+        """The version of a model or of tensors, without what they hold."""
         self.values: list[Any] = []  # compared by value
         self.objects: list[Any] = []  # compared by identity, and held, so that none takes the place of another
         self.numbers: list[bytes] = []
-        self.tensors: list[Tensor] = []  # of the attributes of modules
+        self.tensors = [*tensors]
         self._visited: set[int] = set()
+        if model is not None:
+            self._add_model(model)
+        self.objects += self.tensors
+        self.values += map(Tensor.data_ptr, self.tensors)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
             isinstance(other, Version)
             and len(self.objects) == len(other.objects)
-            and all(map(lambda a, b: a is b, self.objects, other.objects))
+            and all(map(operator.is_, self.objects, other.objects))
             and self.values == other.values
             and self.numbers == other.numbers
         )
 
-    def add_model(self, model: nn.Module) -> Self:
-        """Add all modules of a model with their attributes, one after the other, without what its tensors hold."""
+    def _add_model(self, model: nn.Module) -> None:
+        """Add all modules of a model with their attributes, one after the other."""
         modules = [model]
         for module in modules:  # grows while it is read
             attributes = dict(vars(module))  # another thread may add some meanwhile
@@ -54,34 +60,34 @@ class Version:
             self.values.append(tuple(attributes))
             for name, value in attributes.items():
                 kind = type(value)
+                if kind in _CONTAINERS and not value:  # as most are
+                    continue
                 if kind in _VALUES:
                     if name != "training":  # always off in an explanation
                         self.values.append(value)
                 elif name == "_modules":
                     self.values.append(tuple(value))
                     self.objects += value.values()
-                    modules += [child for child in value.values() if self._is_new(child)]
-                elif kind not in _CONTAINERS or value:
+                    modules += filter(self._is_new, value.values())
+                elif name in ("_parameters", "_buffers"):
+                    self.values.append(tuple(value))
+                    for tensor in value.values():
+                        self._add(tensor, 0)
+                else:
                     self._add(value, DEPTH)
-        self.objects += self.tensors
-        self.values += [tensor.data_ptr() for tensor in self.tensors]
-        return self
 
     def with_numbers(self) -> "Version":
         """The same, with how often the tensors were written, and some of their numbers."""
         result = copy.copy(self)
         result.values = [*self.values]
-        return result._add_numbers()
-
-    def _add_numbers(self) -> Self:
         samples: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
         for tensor in self.tensors:
-            self.values.append(0 if tensor.is_inference() else tensor._version)
+            result.values.append(0 if tensor.is_inference() else tensor._version)
             if not tensor.is_meta and (type(tensor) in _PLAIN or type(tensor.data) is Tensor):
                 samples.setdefault((tensor.device, tensor.dtype), []).append(sample(tensor))
         # As bytes, since NaN equals nothing.
-        self.numbers = [torch.cat(parts).cpu().view(torch.uint8).numpy().tobytes() for parts in samples.values()]
-        return self
+        result.numbers = [torch.cat(parts).cpu().view(torch.uint8).numpy().tobytes() for parts in samples.values()]
+        return result
 
     def _add(self, value: Any, depth: int) -> None:
         """Add an attribute, or an entry of one."""
@@ -116,11 +122,7 @@ class Version:
 
 def tensors_version(tensors: Iterable[Tensor]) -> Version:
     """The version of some tensors."""
-    version = Version()
-    version.tensors += tensors
-    version.objects += version.tensors
-    version.values += [tensor.data_ptr() for tensor in version.tensors]
-    return version.with_numbers()
+    return Version(tensors=tensors).with_numbers()
 
 
 def sample(tensor: Tensor) -> Tensor:

@@ -48,8 +48,8 @@ class TextEncoder:
     @property
     def pad_id(self) -> int:
         """The id that fills up shorter rows. Decoders that pool look for their own padding id in the ids."""
-        candidates = (getattr(self.config, "pad_token_id", None), getattr(self.tokenizer, "pad_token_id", None), 0)
-        return next(int(candidate) for candidate in candidates if candidate is not None)
+        own = getattr(self.config, "pad_token_id", None)
+        return int((getattr(self.tokenizer, "pad_token_id", None) or 0) if own is None else own)
 
     def encode(self, text: Any, first: int = 0) -> Encoded:
         """Encode one text or a list of texts; `first` is the number of the first text in error messages."""

@@ -135,8 +135,10 @@ class Encoded(Sequence[Row]):
 
     def padded(self, field: str, fill: int) -> NDArray[np.int64]:
         """One field of every row, padded on the right to the longest row."""
-        longest = self.longest
-        return np.array([[*getattr(row, field), *[fill] * (longest - len(row))] for row in self.rows])
+        table = np.full((len(self.rows), self.longest), fill)
+        for number, row in enumerate(self.rows):
+            table[number, : len(row)] = getattr(row, field)
+        return table
 
     @property
     def input_ids(self) -> NDArray[np.int64]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from nbsal.model.running import attention_maps, batching, memory
-from nbsal.model.running.layers import HiddenStates, Parts, deepest, first_blocks, join, map_count, run_model
-from nbsal.model.running.layout import check_count, unpad
+from nbsal.model.running import attention_maps, memory
+from nbsal.model.running.checks import check_count
+from nbsal.model.running.layers import HiddenStates, Parts, deepest, first_blocks, join, map_count, run_model, unpad
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
 from nbsal.model.text.tokens import Encoded
@@ -54,7 +54,7 @@ def run_for_relevance(subject: Subject, encoded: Encoded, rules: Rules) -> Relev
         try:
             logits, layers = run_model(subject, inputs)
         except (RuntimeError, ValueError, IndexError) as error:
-            if batching.is_out_of_memory(error) or not effective.mask or relevance_mode.softmaxes:
+            if memory.is_out_of_memory(error) or not effective.mask or relevance_mode.softmaxes:
                 raise
             raise ModelError(
                 "The published rules treat the attention mask as a summand of the attention scores, but "

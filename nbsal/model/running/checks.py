@@ -1,18 +1,46 @@
-"""Checks that what a forward pass records is complete, and laid out by text and position."""
+"""Refuse weights, and what a forward pass records, that no explanation can be made of."""
 
+import math
 from collections.abc import Sequence
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
+from nbsal.model.running.architecture import META_DEVICE
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.errors import ModelError
 
 
-def unpad(logits: Tensor, encoded: Encoded) -> list[Tensor]:
-    """The logits of each text, without those at padding."""
-    rows = zip(encoded, logits, strict=True)
-    return [row_logits[: len(row)] if row_logits.ndim > 1 else row_logits for row, row_logits in rows]
+def check_weights(model: nn.Module) -> None:
+    """Refuse a model with NaN or infinite weights."""
+    for name, parameter in model.named_parameters():
+        if parameter.is_meta:
+            raise ModelError(f"The weight {name} {META_DEVICE}", part=name)
+        # Quantised weights of other libraries are tensors of a class of their own, which may lack this operation.
+        if type(parameter.data) is torch.Tensor and not is_finite(parameter):
+            raise ModelError(f"The weight {name} contains NaN or infinity, so no explanation is possible.", part=name)
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Whether a tensor holds neither NaN nor infinity.
+
+    Its extremes tell, ten times as fast as a look at every number.
+    """
+    if not tensor.numel():
+        return True
+    extremes = torch.aminmax(tensor.float() if tensor.dtype.itemsize == 1 else tensor)  # 8 bits have no order
+    return all(map(math.isfinite, map(Tensor.item, extremes)))
+
+
+def check_finite(*tensors: Tensor) -> None:
+    """Refuse to rank tokens by NaN."""
+    if not all(map(is_finite, tensors)):
+        raise ModelError(
+            "The model's output or its gradient is NaN or infinite for this text. Check the weights. If the "
+            'precision overflows, load the model with dtype="float32".',
+            part="output",
+        )
 
 
 def check_count(part: str, count: int, expected: int, subject: Subject) -> None:
