@@ -8,7 +8,7 @@ from nbsal.methods import labels
 from nbsal.methods.facts import label_of
 from nbsal.model.loading.result_file import load_result, save_result
 from nbsal.render.exports import Exportable
-from nbsal.support.errors import NbsalError
+from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.validation import checked
 
 if TYPE_CHECKING:
@@ -92,6 +92,12 @@ class Explained(Exportable):
 
     def _repr_html_(self) -> str:
         return self.render_html()
+
+
+def unchecked() -> InputError:
+    """The error for the effects of what was not hidden yet."""
+    message = "Nothing was hidden yet. Explain with check=True, or pass the result to Explainer.check."
+    return InputError(message, argument="check", value=False)
 
 
 def gap_advice(provenance: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
+from functools import cached_property
 from threading import Event
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 LONG = ("truncate", "window")
 ENTAILMENT = "entailment"  # the label of models that judge pairs of texts
-E = TypeVar("E", Saliency, Answer)
+S = TypeVar("S", bound=Saliency)
 EVERY = "all"  # the target that stands for each label
 
 
@@ -86,7 +87,6 @@ class Explainer:
         refusals.check_method(subject, method.name, method.family, method.needs)
         self.subject: Subject = subject
         self.method: Method = crossing.resolve(method, subject)
-        self._settings = self._method_settings()
         self.long = long
 
     @property
@@ -124,14 +124,32 @@ class Explainer:
         (saliency,) = explain_batch({"": self}, encoded, [target])[""]
         return self.check(saliency, target, passes=check) if check else saliency
 
+    @overload
     def check(
         self,
-        explained: E,
+        explained: Answer,
+        target: None = None,
+        passes: bool | int = True,
+        progress: Progress = False,
+        cancel: Event | None = None,
+    ) -> Answer: ...
+    @overload
+    def check(
+        self,
+        explained: S,
         target: Any = None,
         passes: bool | int = True,
         progress: Progress = False,
         cancel: Event | None = None,
-    ) -> E:
+    ) -> S: ...
+    def check(
+        self,
+        explained: Saliency | Answer,
+        target: Any = None,
+        passes: bool | int = True,
+        progress: Progress = False,
+        cancel: Event | None = None,
+    ) -> Saliency | Answer:
         """Measure what hiding the strongest words of an explanation does; `target` is the target that was explained.
 
         Of a part of a reply, which `Answer.of` returns, words of the prompt are hidden, and of a whole `Answer` its
@@ -293,7 +311,8 @@ class Explainer:
         """What every explanation records: model, method, settings, precision, versions."""
         return self._provenance(self.method_subject)
 
-    def _method_settings(self) -> dict[str, Any]:
+    @cached_property
+    def _settings(self) -> dict[str, Any]:
         """What the provenance says of the method; a file says label and promise where nobody has the method."""
         settings = {
             "method": self.method.name,
