@@ -15,8 +15,7 @@ from nbsal.ablation.engine import Ablation
 from nbsal.explain import checking
 from nbsal.explain.answer import Answer
 from nbsal.explain.batches import explain_batch, explain_many, plan_batch, windows_of
-from nbsal.explain.explanation import PAIRED, versions
-from nbsal.explain.hidden_words import words_of
+from nbsal.explain.explained import PAIRED, versions
 from nbsal.explain.replies import explain_rows
 from nbsal.explain.reply import explain_reply, plan_reply
 from nbsal.explain.reply_settings import ReplySettings
@@ -164,7 +163,7 @@ class Explainer:
             return explained.check(progress, cancel)
         limit = budget(passes)
         with Meter(limit, progress, cancel) as meter:
-            words = words_of(explained, Ablation(self.subject), checking.way_of(self.method), target)
+            words = checking.words_of(explained, Ablation(self.subject), checking.way_of(self.method), target)
             return explained.with_check(checking.check(words, limit, meter))
 
     def rescue(self, text: Text, target: Any = None, passes: bool | int = True) -> Saliency:
@@ -182,7 +181,7 @@ class Explainer:
         tried: list[tuple[float, Saliency]] = []
         for rival in self._rivals():
             (saliency,) = explain_batch({"": rival}, encoded, [target])[""]
-            words = words_of(saliency, ablation, checking.way_of(rival.method), target)
+            words = checking.words_of(saliency, ablation, checking.way_of(rival.method), target)
             check = checking.check(words, limit, Meter(None))
             tried.append((check.effect(check.together), saliency.with_check(check)))
             if check.state == "supported":
