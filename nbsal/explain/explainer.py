@@ -196,11 +196,11 @@ class Explainer:
         if len(encoded) != 1:
             message = f"explain.ids takes one sequence, not {len(encoded)}. Call it for each."
             raise InputError(message, argument="input_ids", value=input_ids)
-        saliency = self.encoded(encoded, [target])[0]
+        saliency = self.explain_encoded(encoded, [target])[0]
         saliency.provenance.pop("unpaired", None)  # without token types, the ids of a pair look like those of one text
         return saliency
 
-    def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
+    def explain_encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
         """Explain a batch of encoded texts, with a target for each."""
         return explain_batch({"": self}, encoded, targets)[""]
 
@@ -247,12 +247,12 @@ class Explainer:
         if self.windowed(encoded[0]):
             message = 'every_layer needs a text within the model\'s length. Shorten it or use long="truncate".'
             raise InputError(message, argument="text", value=text)
-        return self.encoded_layers(encoded, target)
+        return self.explain_encoded_layers(encoded, target)
 
-    def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency:
+    def explain_encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency:
         """Explain one encoded text at every layer."""
         if self.is_default and self.for_layers is not self:
-            return self.for_layers.encoded_layers(encoded, target)
+            return self.for_layers.explain_encoded_layers(encoded, target)
         method = self.method
         if not isinstance(method, LayerMethod | Decoded):
             message = f"{method.name} does not read a hidden layer. Choose a layer method such as gradcam."
