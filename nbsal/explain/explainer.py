@@ -15,8 +15,7 @@ from nbsal.ablation.engine import Ablation
 from nbsal.explain import checking
 from nbsal.explain.answer import Answer
 from nbsal.explain.batches import explain_batch, explain_many, plan_batch, windows_of
-from nbsal.explain.explanation import PAIRED, versions
-from nbsal.explain.hidden_words import words_of
+from nbsal.explain.explained import PAIRED, versions
 from nbsal.explain.replies import explain_rows
 from nbsal.explain.reply import explain_reply, plan_reply
 from nbsal.explain.reply_settings import ReplySettings
@@ -164,7 +163,7 @@ class Explainer:
             return explained.check(progress, cancel)
         limit = budget(passes)
         with Meter(limit, progress, cancel) as meter:
-            words = words_of(explained, Ablation(self.subject), checking.way_of(self.method), target)
+            words = checking.words_of(explained, Ablation(self.subject), checking.way_of(self.method), target)
             return explained.with_check(checking.check(words, limit, meter))
 
     def rescue(self, text: Text, target: Any = None, passes: bool | int = True) -> Saliency:
@@ -182,7 +181,7 @@ class Explainer:
         tried: list[tuple[float, Saliency]] = []
         for rival in self._rivals():
             (saliency,) = explain_batch({"": rival}, encoded, [target])[""]
-            words = words_of(saliency, ablation, checking.way_of(rival.method), target)
+            words = checking.words_of(saliency, ablation, checking.way_of(rival.method), target)
             check = checking.check(words, limit, Meter(None))
             tried.append((check.effect(check.together), saliency.with_check(check)))
             if check.state == "supported":
@@ -197,11 +196,11 @@ class Explainer:
         if len(encoded) != 1:
             message = f"explain.ids takes one sequence, not {len(encoded)}. Call it for each."
             raise InputError(message, argument="input_ids", value=input_ids)
-        saliency = self.encoded(encoded, [target])[0]
+        saliency = self.explain_encoded(encoded, [target])[0]
         saliency.provenance.pop("unpaired", None)  # without token types, the ids of a pair look like those of one text
         return saliency
 
-    def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
+    def explain_encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
         """Explain a batch of encoded texts, with a target for each."""
         return explain_batch({"": self}, encoded, targets)[""]
 
@@ -248,12 +247,12 @@ class Explainer:
         if self.windowed(encoded[0]):
             message = 'every_layer needs a text within the model\'s length. Shorten it or use long="truncate".'
             raise InputError(message, argument="text", value=text)
-        return self.encoded_layers(encoded, target)
+        return self.explain_encoded_layers(encoded, target)
 
-    def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency:
+    def explain_encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency:
         """Explain one encoded text at every layer."""
         if self.is_default and self.for_layers is not self:
-            return self.for_layers.encoded_layers(encoded, target)
+            return self.for_layers.explain_encoded_layers(encoded, target)
         method = self.method
         if not isinstance(method, LayerMethod | Decoded):
             message = f"{method.name} does not read a hidden layer. Choose a layer method such as gradcam."

@@ -7,8 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from nbsal.explain.explained import unchecked
-from nbsal.explain.explanation import Explanation
+from nbsal.explain.explained import Explanation, unchecked
 from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff
 from nbsal.explain.sentences.statement import Statement, statement
 from nbsal.render import colours, fonts, html
