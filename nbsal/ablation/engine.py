@@ -6,18 +6,20 @@ hidden token only once for each text (see nbsal.ablation.reuse), if that saves m
 everything gives is tested once for a model and a length.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
-from typing import Any, TypeVar
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nbsal.ablation import reuse
-from nbsal.ablation.known import Known, known_of
+from nbsal.ablation.known import known_of
 from nbsal.ablation.served import ServedText
 from nbsal.ablation.texts import AblatedText, Input
 from nbsal.model.loading.stand_in import StandIn
@@ -31,8 +33,8 @@ from nbsal.support.progress import Meter
 
 TOKENS = 2048  # per batch: enough to fill a processor's vector units, few enough to stay in its caches
 TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 1e-2}  # of outputs that are equal but for rounding; else 1e-5
-Result = TypeVar("Result")
 Text = AblatedText | ServedText
+Subsets = Sequence[tuple[bytes, Flags]]  # each with its key in the results of a text
 
 
 class Ablation:
@@ -56,16 +58,16 @@ class Ablation:
         `tables` holds one [subset, token] table for each text, true where a token stays visible. `meter` counts
         subsets; a cancelled call keeps its results in the cache, and the next call resumes from there.
         """
-        subsets = [_check_table(text, table) for text, table in zip(texts, tables, strict=True)]
-        keys = [[packed.tobytes() for packed in np.packbits(table, axis=1)] for table in subsets]
-        found = self._exclusively(lambda: self._find(texts, subsets, keys, meter or Meter(None)))
-        return [results.stack(text_keys) for results, text_keys in zip(found, keys, strict=True)]
+        keyed = [_keyed(text, table) for text, table in zip(texts, tables, strict=True)]
+        found = self.subject.exclusively(partial(self._find, texts, keyed, meter or Meter(None)))
+        return [results.stack(subsets) for results, subsets in zip(found, keyed, strict=True)]
 
     def holds(self, text: Text, table: Any) -> bool:
         """Whether the model was run on those subsets of a text before."""
         results = self._results.get(text.source)
-        keys = (packed.tobytes() for packed in np.packbits(_check_table(text, table), axis=1))
-        return results is not None and self._version == self.subject.model_version and all(map(results.holds, keys))
+        if results is None or self._version != self.subject.model_version:
+            return False
+        return all(results.holds(key) for key, _ in _keyed(text, table))
 
     def leaves_out(self, text: Text) -> bool:
         """Whether hidden tokens are left out of a text that was run."""
@@ -82,14 +84,7 @@ class Ablation:
 
     def outputs(self, text: AblatedText) -> Tensor:
         """The outputs of a whole text, after which what is hidden from it goes on, if that is known to be exact."""
-
-        def run() -> Tensor:
-            self._follow_model()
-            known = self._keeps_texts and self._known.reuse.holds(len(text.row))
-            outputs = self._read(text)[1] if known else None
-            return (self._outputs([self._whole(text)]) if outputs is None else outputs)[0]
-
-        return self._exclusively(run)
+        return self.subject.exclusively(partial(self._run_whole, text))
 
     def keep_only(self, ids: Sequence[int]) -> None:
         """Drop the cached results of other texts than one of these tokens."""
@@ -99,33 +94,29 @@ class Ablation:
         """The model inputs for one subset of each text, with hidden tokens left in place."""
         return self._batch([text.input(subset, False) for text, subset in zip(texts, subsets, strict=True)])
 
-    def _exclusively(self, run: Callable[[], Result]) -> Result:
-        """Call `run` while no other thread uses the model, without gradients and dropout."""
+    @memory.memory_errors()
+    @torch.inference_mode()
+    def _run_whole(self, text: AblatedText) -> Tensor:
+        self._follow_model()
+        known = self._keeps_texts and known_of(self.subject).reuse.holds(len(text.row))
+        outputs = self._read(text)[1] if known else None
+        return (self._outputs([self._whole(text)]) if outputs is None else outputs)[0]
 
-        def in_inference_mode() -> Result:
-            with memory.memory_errors(), torch.inference_mode():
-                return run()
-
-        return self.subject.exclusively(in_inference_mode)
-
-    def _find(
-        self, texts: Sequence[Text], tables: Sequence[Flags], keys: Sequence[Sequence[bytes]], meter: Meter
-    ) -> "list[_Results]":
+    @memory.memory_errors()
+    @torch.inference_mode()
+    def _find(self, texts: Sequence[Text], keyed: Sequence[Subsets], meter: Meter) -> "list[_Results]":
         """The results of texts, after running what is missing."""
         self._follow_model()
-        found = [self._results.setdefault(text.source, _Results(text)) for text in texts]
-        missing = {
-            (id(results), key): _Variant(text, results, key, subset)
-            for text, results, table, text_keys in zip(texts, found, tables, keys, strict=True)
-            for key, subset in zip(text_keys, table, strict=True)
-            if not results.holds(key)
-        }
-        meter.step(sum(map(len, keys)) - len(missing))
-        by_text: dict[int, list[_Variant]] = {}
-        for variant in missing.values():
-            by_text.setdefault(id(variant.results), []).append(variant)
+        found, missing = list[_Results](), dict[int, dict[bytes, _Variant]]()  # by text and subset
+        for text, subsets in zip(texts, keyed, strict=True):
+            results = self._results.setdefault(text.source, _Results(text))
+            found.append(results)
+            for key, subset in subsets:
+                if not results.holds(key):
+                    missing.setdefault(id(results), {})[key] = _Variant(text, results, key, subset)
+        meter.step(sum(map(len, keyed)) - sum(map(len, missing.values())))
         to_run = []
-        for variants in by_text.values():
+        for variants in map(list, map(dict.values, missing.values())):
             if isinstance(variants[0].text, ServedText):
                 self._ask(variants, meter)
             else:
@@ -169,7 +160,7 @@ class Ablation:
             pads = padding > (reuse.MAX_WASTED if variant.text.pads else 0)
             return pads or (len(batch) + 1) * variant.size > TOKENS or len(batch) >= self._largest
 
-        for batch in batching.fill_batches(sorted(variants, key=lambda variant: variant.size), is_full):
+        for batch in batching.fill_batches(sorted(variants, key=attrgetter("size")), is_full):
             self._run(batch, meter)
 
     def _run(self, batch: "Sequence[_Variant]", meter: Meter, cache: Any = None, start: int = 0) -> None:
@@ -210,7 +201,7 @@ class Ablation:
         memory.check_forward(self.subject, len(encoded), encoded.longest)
         inputs = self.subject.inputs(encoded)
         # Positions without an attention mask would be read as those of several texts in one row.
-        known, places = self._known, [each.places for each in batch if each.places is not None]
+        known, places = known_of(self.subject), [each.places for each in batch if each.places is not None]
         if numbered and places and known.numbered:
             table = np.zeros((len(batch), encoded.longest), dtype=np.int64)
             for positions, counted in zip(table, places, strict=True):
@@ -219,21 +210,19 @@ class Ablation:
         return inputs
 
     @property
-    def _known(self) -> Known:
-        return known_of(self.subject)
-
-    @property
     def _largest(self) -> int:
         """The most subsets of a batch."""
         return 1 if self.subject.unbatchable else self.batch_size or TOKENS
 
     def _run_after_text(self, variants: "Sequence[_Variant]", meter: Meter) -> None:
         """Read a text once, and subsets that share much with it from their first change on, if that is exact."""
-        text, known = variants[0].text, self._known.reuse
+        text, known = variants[0].text, known_of(self.subject).reuse
         size = len(text.row)
         if not self.subject.causal or known.shortest_failed <= size:
             return
         whole = self._whole(text)
+        if len(variants) * whole.last < reuse.LEAST_SAVED:
+            return
         for variant in variants:
             variant.start = variant.input.shared_size(whole)
         if not (shared := reuse.worth_sharing(variants)) or not reuse.can_reuse(self.subject):
@@ -297,7 +286,7 @@ class Ablation:
         """
         if isinstance(self.subject.model, StandIn):  # a function of texts, in which nothing has a position
             return
-        known = self._known
+        known = known_of(self.subject)
         if uncounted := [text for text in texts if known.numbered and not known.positions.is_tested(len(text.row))]:
             longest = max(uncounted, key=lambda text: len(text.row)).lengthened(self.subject.max_length)
             known.add_positions(len(longest.row), self._counts_like_us(longest))
@@ -343,10 +332,10 @@ class _Results:
         self._shape, self._dtype = tuple(numbers.shape), numbers.dtype
         self._by_subset[key] = numbers.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
-    def stack(self, keys: Sequence[bytes]) -> Tensor:
+    def stack(self, subsets: Subsets) -> Tensor:
         """The results for some subsets as a [subset, ...] tensor."""
-        joined = bytearray(b"".join(self._by_subset[key] for key in keys))
-        return torch.frombuffer(joined, dtype=self._dtype).reshape(len(keys), *self._shape)
+        joined = bytearray(b"".join(self._by_subset[key] for key, _ in subsets))
+        return torch.frombuffer(joined, dtype=self._dtype).reshape(len(subsets), *self._shape)
 
 
 @dataclass(slots=True, eq=False)
@@ -379,9 +368,10 @@ def _is_close(first: Tensor, second: Tensor) -> bool:
     return bool(torch.isclose(first, second, rtol=0, atol=tolerance).all())
 
 
-def _check_table(text: Text, table: Any) -> Flags:
+def _keyed(text: Text, table: Any) -> Subsets:
+    """The subsets of a [subset, token] table, each with its key."""
     subsets, size = np.asarray(table, dtype=bool), len(text.row)
     if subsets.ndim != 2 or subsets.shape[1] != size:
         message = f"Subsets must have one entry for each token, [subset, {size}], not the shape {subsets.shape}."
         raise InputError(message, argument="subsets", value=table)
-    return subsets
+    return [(packed.tobytes(), subset) for packed, subset in zip(np.packbits(subsets, axis=1), subsets, strict=True)]

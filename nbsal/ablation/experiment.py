@@ -33,7 +33,7 @@ class Experiment:
 
     def values(self, subsets: Any, meter: Meter | None = None) -> Tensor:
         """What is read for some subsets of the units, [subset, ...]; `subsets` is true where a unit stays."""
-        return run([self], [subsets], meter)[0]
+        return self.ablation.values([self.text], [self.tokens(subsets)], meter)[0]
 
     def without(self, *sets: Iterable[int], meter: Meter | None = None) -> Tensor:
         """What is read without the units of each set, [set, ...]."""

@@ -21,7 +21,7 @@ from nbsal.explain.scoring.hops import ALL, SUMMED_HOPS, Count, Hops, check_hops
 from nbsal.explain.scoring.lazy import statistics
 from nbsal.explain.scoring.running import OF_ONE_TARGET, ReplyMethod, SpanSaliency
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
-from nbsal.explain.sentences.evidence import Evidence, Level, evidence_level, measure, passes
+from nbsal.explain.sentences.evidence import Evidence, Level, evidence_level, measure, subsets
 from nbsal.explain.sentences.hop_words import find_route
 from nbsal.explain.sentences.phrases import PhraseMatrix
 from nbsal.explain.sentences.reply_facts import PartFacts, ReplyFacts
@@ -267,7 +267,7 @@ class Answer(Explained):
             return self
         units = self.reading.units(self.evidence_level)
         experiment = self._still_running().experiment.with_units(units, REMOVE)
-        with Meter(passes(experiment), progress, cancel) as meter:
+        with Meter(len(subsets(experiment)), progress, cancel) as meter:
             return replace(self, evidence=measure(experiment, meter, self.evidence_level))
 
     def picture(self) -> AnswerPicture:

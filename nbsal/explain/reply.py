@@ -23,7 +23,7 @@ from nbsal.explain.scoring.reply_experiment import ReplyExperiment, hide_units
 from nbsal.explain.scoring.rows import Rows, default_number, score_rows
 from nbsal.explain.scoring.running import Explains, ReplyMethod
 from nbsal.explain.scoring.statistics import token_statistics
-from nbsal.explain.sentences.evidence import evidence_level, measure, passes, subsets
+from nbsal.explain.sentences.evidence import evidence_level, measure, subsets
 from nbsal.methods.base import REGISTER, Method
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.served.calls import CallEstimate
@@ -56,7 +56,7 @@ def explain_reply(
     ablation = Ablation(subject, settings.batch_size)
     experiment = hide_units(ablation, reading, reading.units(level), number=settings.number)
     steps = len(reading.reply_ids) * len(explainers)
-    passes_of_check = settings.check * passes(experiment)
+    passes_of_check = settings.check * len(subsets(experiment))
     with Meter(steps + passes_of_check, settings.progress, settings.cancel) as meter, ablation.reading_once():
         answers = explain_reading(explainers, reading, origin, settings, meter, ablation)
         if not settings.check or settings.number == AGREEMENT:
@@ -194,7 +194,8 @@ def _runnings(
     """What explains the reply, by name; methods that hide units in the same way share the runs."""
     units, experiments = reading.units(settings.unit), dict[str | int, ReplyExperiment]()
     runnings = {}
-    served.check_number(next(iter(explainers.values())).subject, settings.number)
+    if settings.number is not None:
+        served.check_number(next(iter(explainers.values())).subject, settings.number)
     for name, explainer in explainers.items():
         method = explainer.method
         way: str | int = "remove"

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from threading import Event
 from typing import Any, Self
 
-from nbsal.explain.prompt.rendering import parse_template
+from nbsal.explain.prompt.chat import parse_template
 from nbsal.explain.scoring.hops import check_hops
 from nbsal.model.target import NUMBERS
 from nbsal.support.errors import InputError, UnknownName
@@ -74,7 +75,7 @@ def split_settings(
     settings: Mapping[str, Any], tokenizer: Any, template: str | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The settings of `model.generate` with the defaults, and those of the chat template; unknown ones are refused."""
-    valid = {name for name in vars(transformers.GenerationConfig()) if not name.startswith("_")}
+    valid, generate, templates = _generation_settings(), dict(DEFAULTS), dict[str, Any]()
     variables = template_variables(tokenizer, template) - valid if settings.keys() - valid else set[str]()
     for name, value in settings.items():
         if name not in valid | variables:
@@ -92,9 +93,15 @@ def split_settings(
         if name in OURS:
             message = f"nbsal sets {name} itself. Leave it out; max_new_tokens is the length of a reply."
             raise InputError(message, argument=name, value=value)
-    generate = DEFAULTS | {name: value for name, value in settings.items() if name not in variables}
+        (templates if name in variables else generate)[name] = value
     generate["max_new_tokens"] = positive_number(generate["max_new_tokens"], "max_new_tokens")
-    return generate, {name: value for name, value in settings.items() if name in variables}
+    return generate, templates
+
+
+@cache
+def _generation_settings() -> frozenset[str]:
+    """The settings of `model.generate`."""
+    return frozenset(name for name in vars(transformers.GenerationConfig()) if not name.startswith("_"))
 
 
 def _of_methods(name: str, value: Any) -> str:

@@ -315,7 +315,7 @@ class Subject:
         """
         no_padding_id = getattr(self.model.config, "pad_token_id", None) is None and self.pooling == "last"
         pools_padding = self.probed_pooling is not None and self.probed_pooling.reads_padding
-        return no_padding_id or pools_padding or architecture.sees_padding(self.model)
+        return no_padding_id or pools_padding or self._twin.once(architecture.sees_padding)
 
     def encode(self, text: Text | list[Text], *, first: int = 0) -> Encoded:
         """Tokenize a text, a pair of texts, or a list of either. Texts that are too long are truncated.

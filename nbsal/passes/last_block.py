@@ -31,7 +31,7 @@ class AttentionCalls(Mode):
         self._inside = False
 
     @contextmanager
-    def watching(self, blocks: Sequence[Any]) -> Iterator[None]:
+    def watching(self, blocks: Sequence[Any]) -> Iterator[list[FusedAttention | None]]:
         """Run a model under this mode, which keeps the calls in these of its blocks."""
 
         def before(module: Any, args: Any, kwargs: Any) -> None:
@@ -41,7 +41,7 @@ class AttentionCalls(Mode):
             self._inside = False
 
         with hooks(blocks, before, after), self:
-            yield
+            yield self.calls
 
     def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         result = func(*args, **kwargs)

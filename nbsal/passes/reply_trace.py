@@ -6,13 +6,15 @@ each is propagated by itself.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 
 import torch
 from torch import Tensor
 
 from nbsal.model import encoder_decoder
-from nbsal.model.running import architecture, attention_maps
+from nbsal.model.running import attention_maps
 from nbsal.model.running.checks import check_finite
 from nbsal.model.running.fused_attention import FusedAttention
 from nbsal.model.running.layers import HiddenStates, Parts, check_recorded, forward_mode, join, recorded_maps, run_model
@@ -67,7 +69,7 @@ def run_targets(
 
 def _each_from_graph(job: TraceJob, use: Use, meter: Meter) -> None:
     """Relevance: a forward pass under each set of rules, from which one target after the other is propagated back."""
-    whole = trace.record(job.subject, job.rows.select([0]), job.targets[:1], job.needs)
+    whole = trace.record(job.subject, job.rows[:1], job.targets[:1], job.needs)
     whole.graphs = {}
 
     def propagate(part: TraceJob) -> Trace:
@@ -90,16 +92,18 @@ def each_prediction(
 
     def run_row() -> None:
         other = None if replaced is None else (replaced[0], replaced[1].detach().requires_grad_())
+        below = "hidden_grad" in needs and max(layers, default=subject.depth) < subject.depth
+        below = below and subject.task != encoder_decoder.REPLY
         with forward_mode(gradients=True):
-            forward = _forward(subject, job.rows.select([0]), needs, other, job.by_block)
+            forward = _forward(subject, job.rows[:1], needs, other, job.by_block, below)
             logits, states = forward.logits, forward.states
             values = torch.stack([target.value(logits[0]) for target in targets])
             check_finite(values)
             parts = {("hidden", layer): states.parts(layer) for layer in layers}
-            parts |= {("attention", block): (weights,) for block, weights in enumerate(forward.maps)}
-            wanted = [key for key in parts if f"{key[0]}_grad" in needs]
+            for block, weights in enumerate(forward.maps):
+                parts["attention", block] = (weights,)
+            wanted = {key: tensors for key, tensors in parts.items() if f"{key[0]}_grad" in needs}
             positions = [target.terms[0][0][0] for target in targets]
-            below = wanted and not states.reply and max(layers, default=subject.depth) < subject.depth
             begin: Starts | TopStarts | None = None
             if below:
                 begin = last_block.starts(forward.in_last_block, values, positions, states.states[-2])
@@ -115,7 +119,7 @@ def each_prediction(
                     value = join(tensors).detach()
                     getattr(part, name)[index] = value.expand(len(chunk.rows), *value.shape[1:])
                 if begin is not None:
-                    gradients = _propagated(begin.tensors, [parts[key] for key in wanted], begin.of(chunk.places))
+                    gradients = _propagated(begin.tensors, list(wanted.values()), begin.of(chunk.places))
                     for (name, index), gradient in zip(wanted, gradients, strict=True):
                         getattr(part, f"{name}_grad")[index] = gradient
                 return part
@@ -138,25 +142,35 @@ class Forward:
 
 
 def _forward(
-    subject: Subject, encoded: Encoded, needs: Collection[str], replaced: tuple[int, Tensor] | None, by_block: bool
+    subject: Subject,
+    encoded: Encoded,
+    needs: Collection[str],
+    replaced: tuple[int, Tensor] | None,
+    by_block: bool,
+    below: bool,
 ) -> Forward:
-    """Run a row; methods that read `by_block` need no maps of all heads where attention is fused."""
+    """Run a row; methods that read `by_block` need no maps of all heads where attention is fused.
+
+    Those that propagate `below` the last block need its attention.
+    """
     reads_maps = "attention" in needs and "attention_grad" not in needs and subject.task != encoder_decoder.REPLY
     fused = by_block and reads_maps and attention_maps.is_fused(subject.twin)
     recorded = set(needs) - {"attention"} if fused else set(needs)
-    blocks, attention = architecture.blocks(subject.twin), AttentionCalls()
+    watched = subject.twin_blocks() if fused else subject.twin_blocks()[-1:] if below else []
+    calls_of: AbstractContextManager[list[FusedAttention | None]]
+    calls_of = AttentionCalls().watching(watched) if watched else nullcontext([])
     with (
-        torch.set_grad_enabled(any(need.endswith("_grad") for need in needs)),
+        torch.set_grad_enabled(not trace.GRADIENTS.isdisjoint(needs)),
         recorded_maps(subject, recorded) as maps,
-        attention.watching(blocks if fused else blocks[-1:]),
+        calls_of as attention,
     ):
         logits, states = run_model(subject, subject.inputs(encoded), replaced)
     check_recorded(subject, encoded, {"hidden", *recorded}, states, maps)
     if not fused:
-        return Forward(logits, states, maps, [], attention.calls)
-    calls = [call for call in attention.calls if call is not None]
-    if not len(calls) == len(attention.calls) == len(blocks):
-        return _forward(subject, encoded, needs, replaced, by_block=False)
+        return Forward(logits, states, maps, [], attention)
+    calls = [call for call in attention if call is not None]
+    if not len(calls) == len(attention) == len(watched):
+        return _forward(subject, encoded, needs, replaced, by_block=False, below=below)
     return Forward(logits, states, maps, calls, calls[-1:])
 
 
@@ -222,7 +236,7 @@ class TopStarts:
 
 def _propagated(outputs: Sequence[Tensor], values: Sequence[Parts], starts: Sequence[Tensor]) -> list[Tensor]:
     """The gradients of each prediction at some values, each [prediction, ...]."""
-    tensors = [tensor for parts in values for tensor in parts]
+    tensors = list(chain.from_iterable(values))
     options, count = {"retain_graph": True, "allow_unused": True}, len(starts[0])
     if count == 1:  # batched gradients cost more than a plain one
         results = torch.autograd.grad(outputs, tensors, [start[0] for start in starts], **options)
@@ -233,4 +247,4 @@ def _propagated(outputs: Sequence[Tensor], values: Sequence[Parts], starts: Sequ
         tensor.new_zeros(count, *tensor.shape[1:]) if result is None else result[:, 0]
         for tensor, result in zip(tensors, results, strict=True)
     )
-    return [join([next(flat) for _ in parts]) for parts in values]
+    return [join(list(islice(flat, len(parts)))) for parts in values]

@@ -60,14 +60,17 @@ def recorded_parts(parts: Iterable[str]) -> set[str]:
     return {source for part in parts for source in (SUMMARIES[part][0] if part in SUMMARIES else (part,))}
 
 
-def summaries(block: Block, parts: Iterable[str]) -> Block:
+def summaries(block: Block, parts: Collection[str]) -> Block:
     """Those parts of a block that are means over heads.
 
     >>> summaries({"attention": torch.ones(1, 2, 1, 1)}, ["attention", "mean_attention"])
     {'mean_attention': tensor([[[1.]]])}
     """
-    chosen = [(name, *SUMMARIES[name]) for name in parts if name in SUMMARIES]
-    return {name: compute(*(block[source] for source in sources)) for name, sources, compute in chosen}
+    means = {}
+    for name, (sources, compute) in SUMMARIES.items():
+        if name in parts:
+            means[name] = compute(*map(block.__getitem__, sources))
+    return means
 
 
 @dataclass(frozen=True)

@@ -100,9 +100,11 @@ class Trace:
     def per_end_traces(self, needs: Collection[str]) -> "list[Trace]":
         """One trace for each end if targets are spans, else this trace; for methods whose scores are not additive."""
         subject, encoded = self.subject, self.encoded
+        if subject.task != "span":
+            return [self]
         ends = [decision.target.ends() for decision in self.decisions]
         sides = range(max(map(len, ends)))
-        if subject.task != "span" or len(sides) == 1:
+        if len(sides) == 1:
             return [self]
         targets = [[each[side % len(each)] for each in ends] for side in sides]
         stream = isinstance(self.source, ByBlock)

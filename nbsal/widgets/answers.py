@@ -15,7 +15,7 @@ from nbsal.explain.lazy import Explainer
 from nbsal.explain.prompt.sources import Source, has_tool_results
 from nbsal.explain.scoring.hops import check_hops
 from nbsal.explain.scoring.lazy import Ablation, ReplyExperiment, reply_experiment
-from nbsal.explain.sentences.evidence import Evidence, measure, passes
+from nbsal.explain.sentences.evidence import Evidence, measure, subsets
 from nbsal.explain.sentences.reply_facts import part_text
 from nbsal.methods.lazy import Subject, default
 from nbsal.support.arrays import Floats
@@ -239,7 +239,7 @@ class Answers(Shading, MethodTraits, View):
             return answer.evidence
         if answer.evidence_level == "word":
             experiment = experiment.with_units(answer.reading.units("word"))
-        return measure(experiment, self.meter(job, passes(experiment)), answer.evidence_level)
+        return measure(experiment, self.meter(job, len(subsets(experiment))), answer.evidence_level)
 
     def _hide_sentences(self, answer: Answer) -> ReplyExperiment:
         units = answer.reading.units("sentence")

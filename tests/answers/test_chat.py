@@ -223,6 +223,25 @@ def test_what_a_template_does_to_contents_is_told(subject, content, statuses):
         assert status == "read" or result.provenance.get(status, []) == named
 
 
+@cases(
+    "render, contents",
+    [
+        (lambda texts: f"<{texts[0]}|{texts[1]}>", ["a", " b "]),
+        (lambda texts: f"<{texts[0]}|{texts[1].strip()}>", ["a", " b "]),
+        (lambda texts: texts[1] + texts[0], ["a", "ab"]),  # in another order, side by side
+        (lambda texts: f"user: {texts[0]} user: {texts[1]}", ["user", ": user"]),
+        (lambda texts: f"<{texts[0]}{texts[1]}>", ["", "x"]),
+        (lambda texts: f"<{texts[0]}|{texts[0]}|{texts[1]}>", ["a", "b"]),
+        (lambda texts: f"<{texts[0]}|{texts[0]}>", ["a", "b"]),  # twice, and not at all
+        (lambda texts: f"{len(texts[0])}: {texts[0]}", ["joy"]),
+    ],
+)
+def test_contents_that_stand_as_they_are_need_no_search(monkeypatch, render, contents):
+    found = chat.locate(render, contents)
+    monkeypatch.setattr(chat, "_verbatim", lambda *_: [])
+    assert found == chat.locate(render, contents)
+
+
 def test_a_template_that_writes_the_time_is_rendered_again():
     times = iter([0, 1, 1, 1])
     text, places = chat.locate(lambda texts: f"{next(times)}: {texts[0]}", ["joy"])

@@ -3,8 +3,10 @@
 import sys
 import time
 
+import pytest
+
 import nbsal
-from nbsal.explain.prompt import rendering
+from nbsal.explain.prompt import chat
 from tests.cases import cases
 from tests.raising import refuses
 
@@ -30,6 +32,13 @@ def test_others_are_rendered_as_the_tokenizer_does():
     template = "{% set line = '-' * 20 %}{% for m in messages %}{{ m.role }}{{ line }}{{ m.content }}{% endfor %}"
     for settings in ({}, {"chat_template": template}):
         text = tokenizer.apply_chat_template(ASKED, tokenize=False, **settings)
-        assert rendering.render(tokenizer, ASKED, **settings) == text and "Mara" in text
-    long = [{"role": "user", "content": "x" * (rendering.SIZE + 1)}]
-    assert long[0]["content"] in rendering.render(tokenizer, long)
+        assert chat.render(tokenizer, ASKED, **settings) == text and "Mara" in text
+    long = [{"role": "user", "content": "x" * (chat.SIZE + 1)}]
+    assert long[0]["content"] in chat.render(tokenizer, long)
+
+
+def test_a_template_that_was_refused_is_refused_again():
+    tokenizer = nbsal.load("demo/notes").tokenizer
+    for _ in range(2):
+        with pytest.raises(chat.TooLarge):
+            chat.render(tokenizer, ASKED, chat_template="{{ 'x' * 10**8 }}")

@@ -1,15 +1,27 @@
-"""Where each content stands in a rendered chat, exactly, whatever the template does to it."""
+"""Chats in a template, a program of whoever made the model: rendered within limits, and where each content stands.
+
+The place of a content is exact, whatever the template does to it.
+"""
 
 import re
+import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from functools import lru_cache
+from itertools import chain, islice, pairwise
+from math import prod
+from typing import Any
 
 from nbsal.model.text.tokens import Span
 
 MARKS = range(0xE000, 0xF900)  # private use: hardly any text holds these characters, and no template knows them
 RENDERINGS = 3  # of each kind, where they differ: a template may write the time
 NOWHERE = (0, 0)
+STEPS = 1_000_000  # lines of a template that are run
+SIZE = 2**22  # characters of a rendered chat, beside four times those of the messages
+LARGEST = 1_000_000  # whole number in a template
+REPEATED = 10_000  # times that a constant may be repeated by another one
 
 
 @dataclass(frozen=True)
@@ -27,27 +39,47 @@ def locate(render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> t
     """The rendered text, and the place of each content in it; None for a content that is not there.
 
     A second rendering, with a mark before and behind each content, shows what the template itself writes. The first one
-    must be just that, with the contents in between, whole or stripped of white space.
+    must be just that, with the contents in between, whole or stripped of white space. A search for them is left out
+    where the template writes each content once, as it is.
     """
     for _ in range(RENDERINGS):
-        marked = _Marked(render(contents), render, contents)
+        text = render(contents)
+        marks = _unused_marks(text, 2 * len(contents))
+        pairs = list(zip(marks[::2], marks[1::2], strict=True))
+        rendered = render([a + content + b for content, (a, b) in zip(contents, pairs, strict=True)])
+        if places := _verbatim(text, rendered, contents, pairs):
+            return text, places
+        marked = _Marked(text, rendered, contents, pairs)
         match = marked.match()
         if match is not None:
             break
-    return marked.text, marked.places(match)
+    return text, marked.places(match)
+
+
+def _verbatim(
+    text: str, marked: str, contents: Sequence[str], pairs: Sequence[tuple[str, str]]
+) -> list[ContentPlace | None]:
+    """The places of contents that the template writes once each, as they are; none if it does anything else."""
+    unmark = str.maketrans("", "", "".join(map("".join, pairs)))
+    found = [marked.find(a + content + b) for content, (a, b) in zip(contents, pairs, strict=True)]
+    if min(found, default=0) < 0 or len(marked) != len(text) + 2 * len(found) or marked.translate(unmark) != text:
+        return []
+    places: list[ContentPlace | None] = [None] * len(found)
+    for before, number in enumerate(sorted(range(len(found)), key=found.__getitem__)):
+        start = found[number] - 2 * before  # without the marks of the contents before it
+        places[number] = ContentPlace((start, start + len(contents[number])), 0)
+    return places
 
 
 class _Marked:
     """A rendered text beside one of contents with marks around them."""
 
-    def __init__(self, text: str, render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> None:
-        self.text, self.contents = text, contents
-        marks = _unused_marks(text, 2 * len(contents))
-        self.pairs = list(zip(marks[::2], marks[1::2], strict=True))
-        self.marked = render([a + content + b for content, (a, b) in zip(contents, self.pairs, strict=True)])
-        self.at = _positions(self.marked, marks)
-        self.spans = _spans(self.marked, contents, self.pairs, self.at)
-        self.gaps = _gaps(self.marked, list(self.spans.values()), marks)
+    def __init__(self, text: str, marked: str, contents: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
+        self.text, self.marked, self.contents, self.pairs = text, marked, contents, pairs
+        marks = list(chain.from_iterable(pairs))
+        self.at = _positions(marked, marks)
+        self.spans = _spans(marked, contents, pairs, self.at)
+        self.gaps = _gaps(marked, list(self.spans.values()), marks)
 
     def match(self) -> re.Match[str] | None:
         """The rendered text as the template's own text and contents, if it is that."""
@@ -161,3 +193,67 @@ def _place_of_end(text: str, marked: str, content: str, before: Sequence[Content
     size = next((size for size in range(len(content), 0, -1) if marked.endswith(content[-size:])), 0)
     start = text.find(content[-size:], max((place.span[1] for place in before if place), default=0)) if size else -1
     return None if start < 0 else ContentPlace((start, start + size), len(content) - size)
+
+
+class TooLarge(Exception):
+    """A template that does, or writes, more than any chat needs."""
+
+
+def parse_template(text: str) -> Any:
+    from jinja2 import Environment
+
+    plain = re.sub(r"{%-?\s*(end)?generation\s*-?%}", "", text)
+    return Environment(extensions=["jinja2.ext.loopcontrols"]).parse(plain)
+
+
+def render(tokenizer: Any, messages: Any, **options: Any) -> str:
+    """A chat in the template of its tokenizer, or in the `chat_template` among the options."""
+    with suppress(AttributeError, ValueError):  # the tokenizer says it better
+        _check_constants(tokenizer.get_chat_template(options.get("chat_template")))
+    with _limited_steps():
+        text = str(tokenizer.apply_chat_template(messages, tokenize=False, **options))
+    if len(text) > SIZE + 4 * len(str((messages, options))):
+        raise TooLarge(f"it writes {len(text):,} characters")
+    return text
+
+
+@lru_cache
+def _check_constants(template: str) -> None:
+    """Refuse numbers that are computed, and texts that are repeated, while a template is compiled."""
+    from jinja2 import TemplateSyntaxError, nodes
+
+    with suppress(TemplateSyntaxError):  # which the tokenizer says better
+        tree = parse_template(template)
+        for product in tree.find_all(nodes.Mul):
+            if next(product.find_all(nodes.Name), None) is None and prod(_numbers(product)) > REPEATED:
+                raise TooLarge("it repeats a text too often")
+        if next(tree.find_all(nodes.Pow), None) is not None or max(_numbers(tree), default=0) > LARGEST:
+            raise TooLarge("it has too large numbers")
+
+
+def _numbers(tree: Any) -> list[int]:
+    from jinja2 import nodes
+
+    return [node.value for node in tree.find_all(nodes.Const) if type(node.value) is int]
+
+
+@contextmanager
+def _limited_steps() -> Iterator[None]:
+    """Stop a template that runs too many lines, in this thread."""
+    before, left = sys.gettrace(), STEPS
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        return count if frame.f_code.co_filename == "<template>" else None
+
+    def count(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise TooLarge(f"it takes more than {STEPS:,} steps")
+        return count
+
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)

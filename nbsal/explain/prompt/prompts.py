@@ -3,11 +3,13 @@
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
-from nbsal.explain.prompt import chat, rendering
+from nbsal.explain.prompt import chat
 from nbsal.explain.prompt.reading import Prompt, PromptWithReply, part_at
-from nbsal.explain.prompt.sources import Piece, Request, Source, like
+from nbsal.explain.prompt.sources import Request, Source, like
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokenize import special_ids
 from nbsal.model.text.tokens import Span
@@ -38,7 +40,7 @@ def skips_template(tokenizer: Any, text: str) -> bool:
     mark = chr(chat.MARKS[0])
     try:
         messages = [{"role": "user", "content": mark}]
-        rendered = rendering.render(tokenizer, messages, add_generation_prompt=True)
+        rendered = chat.render(tokenizer, messages, add_generation_prompt=True)
     except Exception:  # templates raise errors of their own
         return True
     *_, last = rendered.rpartition(mark)[2].strip().splitlines() or [""]
@@ -53,13 +55,13 @@ def renderer(subject: Subject, request: Request, template: str | None, tools: An
     options |= {name: value for name, value in (("chat_template", template), ("tools", tools)) if value is not None}
 
     def render(texts: Sequence[str]) -> str:
-        contents = [like(message["content"], text) for message, text in zip(messages, texts[:count], strict=True)]
-        filled = [{**message, "content": each} for message, each in zip(messages, contents, strict=True)]
-        titles = [request.sources[number].title for number in request.templated]
-        documents = [{"title": title, "text": text} for title, text in zip(titles, texts[count:], strict=True)]
+        pairs = zip(messages, texts[:count], strict=True)
+        filled = [{**message, "content": like(message["content"], text)} for message, text in pairs]
+        placed = zip(request.templated, texts[count:], strict=True)
+        documents = [{"title": request.sources[number].title, "text": text} for number, text in placed]
         extra = {"documents": documents} if documents else {}
         try:
-            text = rendering.render(subject.tokenizer, filled, **options, **extra)
+            text = chat.render(subject.tokenizer, filled, **options, **extra)
         except Exception as error:  # templates raise errors of their own
             message = (
                 f"The chat template refuses these messages: {error!s:.200}. Pass template=..., or asked as one text."
@@ -68,6 +70,7 @@ def renderer(subject: Subject, request: Request, template: str | None, tools: An
         if not text.strip():
             message = "The chat template writes nothing. Pass template=..., or asked as one text."
             raise InputError(message, argument="asked", value=messages)
+        contents = map(itemgetter("content"), filled)
         if any(not isinstance(content, str) and str(content) in text for content in contents):
             message = "The chat template does not know contents of several parts. Pass each content as one text."
             raise InputError(message, argument="asked", value=messages)
@@ -85,12 +88,11 @@ def _tokenized(subject: Subject, request: Request, text: str, places: Sequence[c
     else:
         encoded, spans = _encode_without_offsets(tokenizer, text)
     stretches = list(_stretches(request, places))
-    starts = [start for start, *_ in stretches]
     owners, inside = [], []
     for start, end in spans:
         piece = text[start:end]
         first = start + len(piece) - len(piece.lstrip()) if piece.strip() else start
-        owner, place = _owner(stretches, starts, first, end) if end > start else (-1, None)
+        owner, place = _owner(stretches, first, end) if end > start else (-1, None)
         owners.append(owner)
         inside.append(place)
     ids = tuple(encoded)
@@ -99,7 +101,7 @@ def _tokenized(subject: Subject, request: Request, text: str, places: Sequence[c
         text=text,
         ids=ids,
         tokens=tuple(tokenizer.convert_ids_to_tokens(list(ids))),
-        spans=tuple((start, end) for start, end in spans),
+        spans=tuple(map(tuple, spans)),
         owners=tuple(owners),
         places=tuple(inside),
         sources=_with_status(request, places),
@@ -113,10 +115,8 @@ Stretch = tuple[int, int, int, int | None]  # first and last character in the re
 
 def _stretches(request: Request, places: Sequence[chat.ContentPlace | None]) -> list[Stretch]:
     """Which stretch of the rendered text is from which source, in order."""
-    contents: list[tuple[Piece, ...]] = list(request.contents)
-    contents += [(Piece(request.sources[number].text, number),) for number in request.templated]
     stretches: list[Stretch] = []
-    for pieces, place in zip(contents, places, strict=True):
+    for pieces, place in zip(request.pieces, places, strict=True):
         if place is None:
             continue
         (start, end), offset = place.span, place.offset
@@ -133,11 +133,11 @@ def _stretches(request: Request, places: Sequence[chat.ContentPlace | None]) -> 
     return sorted(stretches)
 
 
-def _owner(stretches: Sequence[Stretch], starts: Sequence[int], first: int, end: int) -> tuple[int, Span | None]:
+def _owner(stretches: Sequence[Stretch], first: int, end: int) -> tuple[int, Span | None]:
     """The source of a character, and the token's characters in it."""
     if not stretches:
         return -1, None
-    start, last, source, offset = stretches[part_at(starts, first)]
+    start, last, source, offset = stretches[part_at(stretches, first)]
     if not start <= first < last:
         return -1, None
     return source, None if offset is None else (offset + first - start, offset + min(end, last) - start)
@@ -145,21 +145,19 @@ def _owner(stretches: Sequence[Stretch], starts: Sequence[int], first: int, end:
 
 def _with_status(request: Request, places: Sequence[chat.ContentPlace | None]) -> tuple[Source, ...]:
     """The sources, with what the template did to each."""
-    status = {}
-    for number, place in enumerate(places):
+    status: dict[int, str] = {}
+    for pieces, place in zip(request.pieces, places, strict=True):
         changed = "not read" if place is None else "rewritten" if place.offset is None else "read"
-        if number >= len(request.contents):
-            status[request.templated[number - len(request.contents)]] = changed
-        else:
-            status |= {piece.source: changed for piece in request.contents[number] if piece.source is not None}
+        status |= {piece.source: changed for piece in pieces if piece.source is not None}
     return tuple(replace(source, status=status.get(number, "read")) for number, source in enumerate(request.sources))
 
 
 def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> PromptWithReply:
     """The prompt with a reply of those tokens; special ones have a place in its text, but no characters."""
     tokenizer, structure = subject.tokenizer, special_ids(subject.tokenizer)
-    text, located = spans_of(lambda part: decode(tokenizer, part), content_ids(tokenizer, ids))
     special = [index in structure for index in ids]
+    content = [index for index, hidden in zip(ids, special, strict=True) if not hidden]
+    text, located = spans_of(partial(decode, tokenizer), content)
     rest, spans, at = iter(located), list[Span](), 0
     for hidden in special:
         spans.append((at, at) if hidden else next(rest))

@@ -5,7 +5,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import compress, pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -72,9 +73,13 @@ class Prompt:
         return without_tokens(self.text, self.spans, template)
 
     @property
+    def has_documents(self) -> bool:
+        return any(source.kind == "document" for source in self.sources)
+
+    @property
     def default_unit(self) -> str:
         """The level of units where none is named: documents, messages if there are results of tools, else sentences."""
-        if any(source.kind == "document" for source in self.sources):
+        if self.has_documents:
             return "document"
         return "message" if any(source.role == TOOL for source in self.sources) else "sentence"
 
@@ -87,18 +92,18 @@ class Prompt:
             raise UnknownName("unit", level, LEVELS)
         if level == "token":
             return [self._token_unit(i) for i, owner in enumerate(self.owners) if owner >= 0]
-        # At the level of messages, documents belong to the message that they stand in.
-        holders = [
-            source.message if level == "message" and source.message is not None else number
-            for number, source in enumerate(self.sources)
-        ]
+        starts: dict[int, dict[int, int]] = {}  # the first character of each token, by the source that holds it
+        for token, owner in enumerate(self.owners):
+            if owner >= 0:
+                # At the level of messages, documents belong to the message that they stand in.
+                message = self.sources[owner].message if level == "message" else None
+                held = starts.setdefault(owner if message is None else message, {})
+                held[token] = (self.places[token] or (0, 0))[0]
         units = []
         for number, source in enumerate(self.sources):
             whole = level not in SPLITTERS or source.status == "rewritten"
             splits = [] if whole else SPLITTERS[level](source.text)
-            held = (i for i, owner in enumerate(self.owners) if owner >= 0 and holders[owner] == number)
-            starts = {i: (self.places[i] or (0, 0))[0] for i in held}
-            units += _split_units(self.names[number], source.text, number, splits, starts)
+            units += _split_units(self.names[number], source.text, number, splits, starts.get(number, {}))
         return units
 
     def _token_unit(self, token: int) -> Unit:
@@ -220,21 +225,19 @@ def without_tokens(text: str, spans: Sequence[Span], left_out: Sequence[bool]) -
     >>> without_tokens("<s>Hi", [(0, 3), (3, 5)], [True, False])
     ('Hi', ((0, 0), (0, 2)))
     """
-    gone = np.zeros(len(text), dtype=int)
+    stays = np.ones(len(text), dtype=int)
     for (start, end), out in zip(spans, left_out, strict=True):
-        gone[start:end] |= out
-    before = [0, *gone.cumsum().tolist()]  # how many characters are gone before each
-    rest = "".join(character for character, out in zip(text, gone, strict=True) if not out)
-    return rest, tuple((start - before[start], end - before[end]) for start, end in spans)
+        stays[start:end] &= not out
+    places = [0, *stays.cumsum().tolist()]  # how many characters stay before each
+    return "".join(compress(text, stays)), tuple((places[start], places[end]) for start, end in spans)
 
 
 def _split_units(name: str, text: str, source: int, splits: Sequence[Span], starts: Mapping[int, int]) -> list[Unit]:
     """The parts of a text (all of it, without splits) that have tokens; `starts` has each token's first character."""
     splits = splits or [(0, len(text))]
-    firsts = [first for first, _ in splits]
     members: dict[int, list[int]] = {}
     for token, start in starts.items():
-        members.setdefault(part_at(firsts, start), []).append(token)
+        members.setdefault(part_at(splits, start), []).append(token)
     return [Unit(name, text[slice(*splits[i])], source, splits[i], tuple(members[i])) for i in sorted(members)]
 
 
@@ -264,9 +267,9 @@ def paragraphs(text: str) -> list[Span]:
 SPLITTERS: dict[str, Callable[[str], list[Span]]] = {"word": words, "sentence": sentences, "paragraph": paragraphs}
 
 
-def part_at(starts: Sequence[int], position: int) -> int:
-    """Which of some parts, that begin at those characters, holds a position; what stands before all is of the first."""
-    return max(0, bisect_right(starts, position) - 1)
+def part_at(parts: Sequence[tuple[Any, ...]], position: int) -> int:
+    """Which of some parts, that begin with their first character, holds a position; what is before all, the first."""
+    return max(0, bisect_right(parts, position, key=itemgetter(0)) - 1)
 
 
 def _sentence_ends(text: str) -> Iterator[int]:

@@ -50,7 +50,8 @@ def _check_subject(subject: Subject) -> None:
 
 
 def _read_prompt(subject: Subject, asked: Any, settings: ReplySettings) -> Prompt:
-    served.check_rendering(subject, settings.template, settings.tools)
+    if (server := served.server_of(subject)) is not None:
+        served.check_rendering(server, settings.template, settings.tools)
     parsed = parse_documents(settings.documents)
     if isinstance(asked, str):
         for name, value in settings.template_settings.items():

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from nbsal.model.text.tokens import Span
@@ -59,8 +60,12 @@ class Request:
     @property
     def texts(self) -> list[str]:
         """The contents as the template gets them, then the documents that it places."""
-        contents = ["".join(piece.text for piece in pieces) for pieces in self.contents]
-        return contents + [self.sources[number].text for number in self.templated]
+        return ["".join(piece.text for piece in pieces) for pieces in self.pieces]
+
+    @cached_property
+    def pieces(self) -> list[tuple[Piece, ...]]:
+        """The pieces of the contents, then those of the documents that the template places: one each."""
+        return [*self.contents, *((Piece(self.sources[number].text, number),) for number in self.templated)]
 
 
 def has_tool_results(asked: Any) -> bool:

@@ -86,8 +86,8 @@ def hide_units(
 ) -> ReplyExperiment:
     """The experiment that hides those units in a way, and reads what a number needs beside the log-probability."""
     subject, parts = ablation.subject, tuple(units)
-    server = served.server_of(subject)
-    way = served.way(server, way)
+    if (server := served.server_of(subject)) is not None:
+        way = served.way(server, way)
     if way == TEXT:
         _check_shortens(reading.prompt, units)
     elif way != REMOVE:

@@ -27,23 +27,21 @@ def server_of(subject: Subject) -> Server | None:
     return subject.model.server if isinstance(subject.model, Served) else None
 
 
-def way(server: Server | None, way: str | int) -> str | int:
+def way(server: Server, way: str | int) -> str | int:
     """How units are hidden: a server reads whole prompts, and without a tokenizer only texts."""
-    if server is None:
-        return way
     if server.by_words and way not in ("remove", TEXT):
         message = f"way={way!r} replaces tokens. Pass tokenizer=... to nbsal.Endpoint, or way='text'."
         raise InputError(message, argument="way", value=way)
     return TEXT if way == "remove" else way
 
 
-def check_number(subject: Subject, number: str | None) -> None:
+def check_number(subject: Subject, number: str) -> None:
     """Refuse a number that a server does not give, and one that only a server gives."""
     server = server_of(subject)
     if server is None and number == AGREEMENT:
         message = f"number={number!r} is for models behind a server. This one has log-probabilities: use 'logprob'."
         raise InputError(message, argument="number", value=number)
-    if server is None or number is None:
+    if server is None:
         return
     if number == "logit" or (number == DIVERGENCE and server.by_words):
         reason = "a server shows no logits" if number == "logit" else "words are compared by tokens of the model"
@@ -52,11 +50,10 @@ def check_number(subject: Subject, number: str | None) -> None:
         raise InputError(message, argument="number", value=number)
 
 
-def check_rendering(subject: Subject, template: str | None, tools: Any) -> None:
+def check_rendering(server: Server, template: str | None, tools: Any) -> None:
     """Refuse what a chat template is needed for, where the server has it and no tokenizer is at hand."""
-    server = server_of(subject)
     for name, value in (("template", template), ("tools", tools)):
-        if server is not None and server.by_words and value is not None:
+        if server.by_words and value is not None:
             message = f"{name} is rendered with the model's tokenizer. Pass tokenizer=... to nbsal.Endpoint."
             raise InputError(message, argument=name, value=value)
 

@@ -86,13 +86,8 @@ def hides(units: Sequence[Unit], place: Place) -> Mask:
 
 def evidence_level(reading: PromptWithReply, unit: Any) -> Level:
     """What is left out of a reply's sources: their words, if these are the units, and are few, and no documents."""
-    by_words = isinstance(unit, str) and unit in ("token", "word") and not _has_documents(reading)
+    by_words = isinstance(unit, str) and unit in ("token", "word") and not reading.prompt.has_documents
     return "word" if by_words and sum(map(_says_something, reading.units("word"))) <= MOST_PARTS else "sentence"
-
-
-def passes(experiment: ReplyExperiment) -> int:
-    """How many texts `measure` runs."""
-    return len(places_of(experiment.reading, experiment.parts)) + 2
 
 
 def measure(experiment: ReplyExperiment, meter: Meter | None = None, level: Level = "sentence") -> Evidence | None:
@@ -106,14 +101,13 @@ def measure(experiment: ReplyExperiment, meter: Meter | None = None, level: Leve
     except ModelError:  # with so much hidden, some models have nothing to attend to
         return None
     sources = reading.prompt.sources
-    tokenizer, own = experiment.ablation.subject.tokenizer, reading.reply_ids
-    names = {index: tokenize.token_name(tokenizer, index) for index in np.unique(best).tolist()}
-    instead = tuple(
-        tuple("" if index == token else names[index] for index, token in zip(row, own, strict=True))
-        for row in best.tolist()
-    )
+    tokenizer = experiment.ablation.subject.tokenizer
+    tokens, at = np.unique(best, return_inverse=True)
+    names = np.array([tokenize.token_name(tokenizer, index) for index in tokens.tolist()], object)
+    instead = np.where(best == reading.reply_ids, "", names[at].reshape(best.shape)).tolist()
     documents = tuple(i for i, (source, _) in enumerate(places) if sources[source].kind == "document")
-    return Evidence(places, documents, values[0], values[1], values[2:], instead, experiment.hidden, level)
+    others = tuple(map(tuple, instead))
+    return Evidence(places, documents, values[0], values[1], values[2:], others, experiment.hidden, level)
 
 
 def subsets(experiment: ReplyExperiment) -> Mask:
@@ -171,16 +165,11 @@ def spaced_words(reading: PromptWithReply) -> list[list[int]]:
 def places_of(reading: PromptWithReply, units: Sequence[Unit]) -> tuple[Place, ...]:
     """Every source and, where there are no documents, those of its units that say something."""
     places: list[Place] = [(source, None) for source in sorted({unit.source for unit in units})]
-    count = sum(map(_says_something, units))
-    if not _has_documents(reading) and len(places) < count <= MOST_PARTS:
+    if not reading.prompt.has_documents and len(places) < sum(map(_says_something, units)) <= MOST_PARTS:
         for source, _ in list(places):
             mine = [unit for unit in units if unit.source == source]
             places += [(source, i) for i, unit in enumerate(mine) if len(mine) > 1 and _says_something(unit)]
     return tuple(places)
-
-
-def _has_documents(reading: PromptWithReply) -> bool:
-    return any(source.kind == "document" for source in reading.prompt.sources)
 
 
 def _says_something(unit: Unit) -> bool:

@@ -155,9 +155,9 @@ def logits_at(subject: Subject, inputs: dict[str, Any], at: NDArray[np.int64]) -
 
 def map_count(subject: Subject) -> int:
     """The attention maps of a forward pass: one a block, and two a block of a decoder that also reads an encoder."""
-    return subject.depth + 2 * encoder_decoder.depth(subject.twin, encoder_decoder.REPLY) * (
-        subject.task == encoder_decoder.REPLY
-    )
+    if subject.task != encoder_decoder.REPLY:
+        return subject.depth
+    return subject.depth + 2 * encoder_decoder.depth(subject.twin, encoder_decoder.REPLY)
 
 
 def deepest(subject: Subject) -> int:
