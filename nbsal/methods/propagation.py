@@ -192,11 +192,12 @@ class PositionAwareLRP(InputXGradient):
         return super().resolve(subject)
 
     def scores(self, trace: Trace) -> Tensor:
-        separate = trace.separate()
-        return separate.tokens + separate.positions
+        tokens, positions = trace.separate()
+        return tokens + positions
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
-        pairs = zip(super().notes(trace), trace.separate().positions.sum(1).tolist(), strict=True)
+        _, positions = trace.separate()
+        pairs = zip(super().notes(trace), positions.sum(1).tolist(), strict=True)
         return [note | {"positions": size} for note, size in pairs]
 
 
