@@ -47,7 +47,8 @@ EXCLUDED = {
     *"Trace Encoded Saliency LayerSaliency Results Cache Corpus HeadStudy Table View Answer Replies".split(),
     *"Subject.logits Subject.with_model Subject.record_source Trace.relevance_maps Trace.cached".split(),
     *"weigh Corpus.units Cache.explain Cache.logits_without HeadStudy.count View.on_select".split(),
-    *"Explainer.reply Explainer.encoded Explainer.encoded_layers Encoded.__getitem__ Encoded.padded".split(),
+    *"Explainer.reply Explainer.explain_encoded Explainer.explain_encoded_layers".split(),
+    *"Encoded.__getitem__ Encoded.padded".split(),
 }
 OPERATORS = ("__or__", "__and__", "__add__")
 Calls = Iterator[tuple[str, Callable[..., Any], tuple[str, ...]]]  # a name, a callable, and parameters that it accepts

@@ -13,7 +13,7 @@ from nbsal.ablation.texts import REMOVE
 from nbsal.explain import answer_file
 from nbsal.explain import answer_tables as tables
 from nbsal.explain.answer_page import AnswerPicture, answer_html
-from nbsal.explain.explained import NOTABLE_GAP, Explained, gap_advice
+from nbsal.explain.explained import NOTABLE_GAP, Explained, gap_advice, unchecked
 from nbsal.explain.judgement import Judgement, JudgeSettings, judge
 from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics, Unit
 from nbsal.explain.prompt.reply_span import tokens_of
@@ -258,8 +258,7 @@ class Answer(Explained):
         """What leaving out sources does to the reply, or to a part of it: a row for each source, or sentence of it."""
         facts = self.facts.part(() if span is None else self.tokens_of(span))
         if not facts.checked:
-            message = "Nothing was left out yet. Call answer.check(), or nbsal.answer with check=True."
-            raise InputError(message, argument="check")
+            raise unchecked()
         return facts.to_frame()
 
     def check(self, progress: Progress = True, cancel: Event | None = None) -> Self:

@@ -71,14 +71,16 @@ def explain_many(
     return {name: _in_order(by_place) for name, by_place in results.items()}
 
 
-def explain_batch(explainers: Mapping[str, Member], rows: Encoded, targets: Sequence[Any]) -> dict[str, list[Saliency]]:
+def explain_batch(
+    explainers: Mapping[str, Member], rows: Encoded, targets: Sequence[Any], meter: Meter | None = None
+) -> dict[str, list[Saliency]]:
     """Explain one batch with several explainers of one subject: a list for each, in the order of the rows."""
     results: dict[str, list[Any]] = {name: [None] * len(rows) for name in explainers}
 
     def store(name: str, place: int, saliency: Saliency) -> None:
         results[name][place] = saliency
 
-    _run_batch(explainers, rows, targets, store, Meter(None))
+    _run_batch(explainers, rows, targets, store, meter or Meter(None))
     return results
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
+from functools import cached_property
 from threading import Event
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
@@ -14,8 +15,7 @@ from nbsal.ablation.engine import Ablation
 from nbsal.explain import checking
 from nbsal.explain.answer import Answer
 from nbsal.explain.batches import explain_batch, explain_many, plan_batch, windows_of
-from nbsal.explain.explanation import PAIRED, versions
-from nbsal.explain.hidden_words import words_of
+from nbsal.explain.explained import PAIRED, versions
 from nbsal.explain.replies import explain_rows
 from nbsal.explain.reply import explain_reply, plan_reply
 from nbsal.explain.reply_settings import ReplySettings
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 LONG = ("truncate", "window")
 ENTAILMENT = "entailment"  # the label of models that judge pairs of texts
-E = TypeVar("E", Saliency, Answer)
+S = TypeVar("S", bound=Saliency)
 EVERY = "all"  # the target that stands for each label
 
 
@@ -86,7 +86,6 @@ class Explainer:
         refusals.check_method(subject, method.name, method.family, method.needs)
         self.subject: Subject = subject
         self.method: Method = crossing.resolve(method, subject)
-        self._settings = self._method_settings()
         self.long = long
 
     @property
@@ -124,14 +123,32 @@ class Explainer:
         (saliency,) = explain_batch({"": self}, encoded, [target])[""]
         return self.check(saliency, target, passes=check) if check else saliency
 
+    @overload
     def check(
         self,
-        explained: E,
+        explained: Answer,
+        target: None = None,
+        passes: bool | int = True,
+        progress: Progress = False,
+        cancel: Event | None = None,
+    ) -> Answer: ...
+    @overload
+    def check(
+        self,
+        explained: S,
         target: Any = None,
         passes: bool | int = True,
         progress: Progress = False,
         cancel: Event | None = None,
-    ) -> E:
+    ) -> S: ...
+    def check(
+        self,
+        explained: Saliency | Answer,
+        target: Any = None,
+        passes: bool | int = True,
+        progress: Progress = False,
+        cancel: Event | None = None,
+    ) -> Saliency | Answer:
         """Measure what hiding the strongest words of an explanation does; `target` is the target that was explained.
 
         Of a part of a reply, which `Answer.of` returns, words of the prompt are hidden, and of a whole `Answer` its
@@ -146,7 +163,7 @@ class Explainer:
             return explained.check(progress, cancel)
         limit = budget(passes)
         with Meter(limit, progress, cancel) as meter:
-            words = words_of(explained, Ablation(self.subject), checking.way_of(self.method), target)
+            words = checking.words_of(explained, Ablation(self.subject), checking.way_of(self.method), target)
             return explained.with_check(checking.check(words, limit, meter))
 
     def rescue(self, text: Text, target: Any = None, passes: bool | int = True) -> Saliency:
@@ -164,7 +181,7 @@ class Explainer:
         tried: list[tuple[float, Saliency]] = []
         for rival in self._rivals():
             (saliency,) = explain_batch({"": rival}, encoded, [target])[""]
-            words = words_of(saliency, ablation, checking.way_of(rival.method), target)
+            words = checking.words_of(saliency, ablation, checking.way_of(rival.method), target)
             check = checking.check(words, limit, Meter(None))
             tried.append((check.effect(check.together), saliency.with_check(check)))
             if check.state == "supported":
@@ -179,11 +196,11 @@ class Explainer:
         if len(encoded) != 1:
             message = f"explain.ids takes one sequence, not {len(encoded)}. Call it for each."
             raise InputError(message, argument="input_ids", value=input_ids)
-        saliency = self.encoded(encoded, [target])[0]
+        saliency = self.explain_encoded(encoded, [target])[0]
         saliency.provenance.pop("unpaired", None)  # without token types, the ids of a pair look like those of one text
         return saliency
 
-    def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
+    def explain_encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
         """Explain a batch of encoded texts, with a target for each."""
         return explain_batch({"": self}, encoded, targets)[""]
 
@@ -230,12 +247,12 @@ class Explainer:
         if self.windowed(encoded[0]):
             message = 'every_layer needs a text within the model\'s length. Shorten it or use long="truncate".'
             raise InputError(message, argument="text", value=text)
-        return self.encoded_layers(encoded, target)
+        return self.explain_encoded_layers(encoded, target)
 
-    def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency:
+    def explain_encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency:
         """Explain one encoded text at every layer."""
         if self.is_default and self.for_layers is not self:
-            return self.for_layers.encoded_layers(encoded, target)
+            return self.for_layers.explain_encoded_layers(encoded, target)
         method = self.method
         if not isinstance(method, LayerMethod | Decoded):
             message = f"{method.name} does not read a hidden layer. Choose a layer method such as gradcam."
@@ -293,7 +310,8 @@ class Explainer:
         """What every explanation records: model, method, settings, precision, versions."""
         return self._provenance(self.method_subject)
 
-    def _method_settings(self) -> dict[str, Any]:
+    @cached_property
+    def _settings(self) -> dict[str, Any]:
         """What the provenance says of the method; a file says label and promise where nobody has the method."""
         settings = {
             "method": self.method.name,

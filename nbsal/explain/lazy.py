@@ -7,12 +7,10 @@ from nbsal.support.lazy import LazyClass, LazyModule
 if TYPE_CHECKING:
     from nbsal.explain import batches as batches
     from nbsal.explain import checking as checking
-    from nbsal.explain import hidden_words as hidden_words
+    from nbsal.explain.checking import HiddenWords as HiddenWords
     from nbsal.explain.explainer import Explainer as Explainer
-    from nbsal.explain.hidden_words import HiddenWords as HiddenWords
 else:
     Explainer = LazyClass("nbsal.explain.explainer", "Explainer")
     checking = LazyModule("nbsal.explain.checking")
     batches = LazyModule("nbsal.explain.batches")
-    hidden_words = LazyModule("nbsal.explain.hidden_words")
-    HiddenWords = LazyClass("nbsal.explain.hidden_words", "HiddenWords")
+    HiddenWords = LazyClass("nbsal.explain.checking", "HiddenWords")

@@ -1,13 +1,13 @@
 """Results of an explanation: one score for each token, and ways to read, plot, save and export them."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 
-from nbsal.explain.explanation import Explanation
+from nbsal.explain.explained import Explanation, unchecked
 from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff
 from nbsal.explain.sentences.statement import Statement, statement
 from nbsal.render import colours, fonts, html
@@ -96,8 +96,7 @@ class Saliency(Explanation):
 
     def effects(self) -> "pandas.DataFrame":
         if self.check is None:
-            message = "Nothing was hidden yet. Explain with check=True, or call explain.check(saliency)."
-            raise InputError(message, argument="check")
+            raise unchecked()
         return self.check.to_frame()
 
     def facts(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> DecisionFacts:
@@ -235,6 +234,16 @@ class LayerSaliency(Explanation):
             self.tie_breaker[layer],
             {0: self.checks[layer]} if layer in self.checks else {},
         )
+
+    def statement(self) -> Statement:
+        """The decision; `at(layer).statement()` says what the words of a layer do."""
+        return statement(replace(self.at(0).facts(), words=(), check=None))
+
+    def effects(self) -> "pandas.DataFrame":
+        if not self.checks:
+            raise unchecked()
+        frames = {layer: check.to_frame() for layer, check in sorted(self.checks.items())}
+        return pandas.concat(frames, names=["layer"]).reset_index("layer")
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each layer, one column for each token."""

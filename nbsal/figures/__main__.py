@@ -20,7 +20,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from nbsal.evaluation import data
-from nbsal.explain.explanation import versions
+from nbsal.explain.explained import versions
 from nbsal.figures import decoding_exhibits, mask_lrp_exhibits, pages, style
 from nbsal.figures.arguments import check_folders, parse_models, parse_texts
 from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS

@@ -9,8 +9,8 @@ from typing import Any
 
 import traitlets
 
-from nbsal.explain.explanation import Explanation
-from nbsal.explain.lazy import Explainer, HiddenWords, checking, hidden_words
+from nbsal.explain.explained import Explanation
+from nbsal.explain.lazy import Explainer, HiddenWords, checking
 from nbsal.explain.sentences.decision_facts import PASSES, Check, Outcome, Search, budget
 from nbsal.explain.sentences.statement import Statement
 from nbsal.methods.lazy import Ablation
@@ -207,7 +207,7 @@ class CheckedView(View):
         self, result: Any, row: int, explainer: Explainer, inputs: dict[str, Any], recorded: bool = True
     ) -> HiddenWords:
         ablation, way = self._ablation_for(result), checking.way_of(explainer.method)
-        words: HiddenWords = hidden_words.words_of(result.rows()[row], ablation, way, inputs["target"], recorded)
+        words: HiddenWords = checking.words_of(result.rows()[row], ablation, way, inputs["target"], recorded)
         return words
 
     def _ablation_for(self, result: Any) -> Ablation:

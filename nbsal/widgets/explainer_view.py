@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import traitlets
 
-from nbsal.explain.explanation import Explanation
+from nbsal.explain.explained import Explanation
 from nbsal.explain.lazy import Explainer, batches
 from nbsal.explain.saliency import Saliency
 from nbsal.methods.lazy import Decoded, LayerMethod, Method, Subject, catalogue
@@ -158,17 +158,11 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
 
     def explain_each(self, explainers: Sequence[Explainer], inputs: dict[str, Any], job: jobs.Job) -> list[Saliency]:
         """Explain the text with several explainers of one subject from a single recorded trace."""
-        text, target = inputs["text"], inputs["target"]
-        encoded = explainers[0].subject.encode(text)
-        results: dict[str, Saliency] = {}
-        batches.explain_rows(
-            {str(number): explainer for number, explainer in enumerate(explainers)},
-            encoded,
-            [target],
-            lambda name, _, saliency: results.update({name: saliency}),
-            self.meter(job, STEPS).part(STEPS, 1),
-        )
-        return [results[str(number)] for number in range(len(explainers))]
+        encoded = explainers[0].subject.encode(inputs["text"])
+        named = {str(number): explainer for number, explainer in enumerate(explainers)}
+        meter = self.meter(job, STEPS).part(STEPS, 1)
+        results = batches.explain_batch(named, encoded, [inputs["target"]], meter)
+        return [saliency for (saliency,) in results.values()]
 
     def shown_frame(self) -> "pandas.DataFrame":
         """The scores of words, or of tokens if these are shown."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import traitlets
 
-from nbsal.explain.explanation import Floats
+from nbsal.explain.explained import Floats
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.explain.scoring.running import SpanSaliency

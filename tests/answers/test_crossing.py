@@ -184,4 +184,4 @@ def test_texts_with_other_sources_are_not_batched(subjects):
     other = explain.reply("A joy.", REPLY, progress=False).reading
     target = running.Predictions(result.reading, result.number).target(0)
     with refuses("encoded"):
-        explain.encoded(Encoded([result.reading.row, other.row], 0), [target] * 2)
+        explain.explain_encoded(Encoded([result.reading.row, other.row], 0), [target] * 2)

@@ -173,7 +173,7 @@ def test_ifr_reads_the_reply_as_one_weighted_span_at_each_hop(span, method):
     def read(weights):
         terms = tuple(((position, 0), weight) for position, weight in weights.items() if weight)
         encoded = nbsal.Encoded([answer.reading.row], 0)
-        (saliency,) = answer.running.explainer.encoded(encoded, [Target("span", terms)])
+        (saliency,) = answer.running.explainer.explain_encoded(encoded, [Target("span", terms)])
         return saliency.scores.astype(float)
 
     scores = read({start + token - 1: 1.0 for token in tokens})

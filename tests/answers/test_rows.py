@@ -51,7 +51,7 @@ def check_row(explain, result, token):
     """That the row of a token is the explanation of the text before it."""
     end = result.reading.start + token
     encoded = Encoded([result.reading.up_to(end)], 0)
-    (alone,) = explain.encoded(encoded, [Predictions(result.reading, result.number).target(token)])
+    (alone,) = explain.explain_encoded(encoded, [Predictions(result.reading, result.number).target(token)])
     assert axioms.relative(result.scores[token, :end], alone.scores) < 2e-7  # some compute their norms in float32
     assert not result.scores[token, end:].any()
     return alone
@@ -120,7 +120,7 @@ def test_neither_chunks_nor_batches_matter(subjects, monkeypatch, name, method):
     explain, result = answer(subjects[name], method)
     predictions, reading, numbers = Predictions(result.reading, result.number), result.reading, (4, 0, 2)
     encoded = Encoded([reading.up_to(reading.start + token) for token in numbers], 0)
-    batch = explain.encoded(encoded, [predictions.target(token) for token in numbers])
+    batch = explain.explain_encoded(encoded, [predictions.target(token) for token in numbers])
     for token, saliency in zip(numbers, batch, strict=True):
         assert axioms.relative(result.scores[token, : len(saliency.scores)], saliency.scores) < 1e-7
     for chunk in (1, 3, 100):

@@ -138,7 +138,8 @@ def encoder(batch: int, length: int, goals: dict[str, float], rounds: int) -> li
 
     explainers = {name: nbsal.Explainer(subject, name) for name in goals}
     works = {
-        name: lambda explain=explain: explain.encoded(encoded, [None] * batch) for name, explain in explainers.items()
+        name: lambda explain=explain: explain.explain_encoded(encoded, [None] * batch)
+        for name, explain in explainers.items()
     }
     for work in works.values():
         work()  # the first call takes longer

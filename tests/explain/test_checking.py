@@ -6,8 +6,8 @@ import torch
 
 import nbsal
 from nbsal.ablation.engine import Ablation
-from nbsal.explain import checking, hidden_words
-from nbsal.explain.hidden_words import HiddenWords, words_of
+from nbsal.explain import checking
+from nbsal.explain.checking import HiddenWords, words_of
 from nbsal.explain.sentences.decision_facts import MATTERS, MOST_AGAINST, MOST_DRAWS, MOST_FOR, MOST_NAMED
 from nbsal.methods.default import FOR_DECISIONS
 from nbsal.support.errors import InputError
@@ -101,7 +101,7 @@ def test_random_draws_differ(small):
 @pytest.mark.parametrize("text", [TEXT, "It is the plot, and it is thin.", "The dull, dull film."])
 def test_a_first_check_takes_three_passes_and_names_what_was_hidden(small, monkeypatch, runs, method, text):
     saliency, ablation = nbsal.Explainer(small, method)(text), Ablation(small)
-    monkeypatch.delattr(hidden_words.trace, "record")
+    monkeypatch.delattr(checking.trace, "record")
     check = checking.first_check(words_of(saliency, ablation, "remove", recorded=False), Meter(None))
     assert check.first and ablation.forwards == len(runs) == checking.FIRST
     named = tuple(sorted(place for number in check.named for place in check.candidates[number].words))

@@ -1,6 +1,7 @@
 """One check of every kind of target: what was hidden, what came out, and random sets beside it, as one frame."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import nbsal
@@ -87,3 +88,18 @@ def test_what_was_not_checked_or_has_no_model_says_so(notes, tmp_path):
     answer.save(tmp_path / "answer")
     with pytest.raises(InputError):
         nbsal.Answer.load(tmp_path / "answer").of("Oslo", check=True)
+
+
+def test_effects_of_layers_are_one_table():
+    explain = nbsal.Explainer(nbsal.load("demo/reviews-small"), "gradcam")
+    layers = explain.every_layer("A warm and funny film.")
+    with pytest.raises(InputError):
+        layers.effects()
+    for layer in (1, 3):
+        layers = layers.with_check(explain.check(layers.at(layer)).check, layer)
+    effects = layers.effects()
+    assert effects["layer"].unique().tolist() == [1, 3]
+    pd.testing.assert_frame_equal(
+        effects[effects["layer"] == 3].drop(columns="layer").reset_index(drop=True), layers.at(3).effects()
+    )
+    assert layers.statement().state == "unchecked" and "warm" not in layers.statement().text()

@@ -39,7 +39,7 @@ class Explains(Protocol):
     def method_subject(self) -> Subject: ...
     @property
     def provenance(self) -> dict[str, Any]: ...
-    def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency: ...
+    def explain_encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency: ...
     def check(self, explained: Any, target: Any, passes: bool | int) -> Any: ...
 
 
@@ -194,7 +194,7 @@ class ReplyMethod:
     def every_layer(self, target: Target | None, end: int) -> LayerSaliency:
         """The explanation of a target at every layer, in the text up to a position."""
         encoded = Encoded([self.reading.up_to(end)], self.explainer.subject.text_encoder.pad_id)
-        return self.explainer.encoded_layers(encoded, target)
+        return self.explainer.explain_encoded_layers(encoded, target)
 
     def check(self, saliency: "SpanSaliency", passes: bool | int) -> "SpanSaliency":
         """An explained part with what hiding words of the prompt does to it."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation.rankings import jaccard, kendall
-from nbsal.explain.explanation import Floats
+from nbsal.explain.explained import Floats
 from nbsal.explain.saliency import Saliency
 from nbsal.render import html
 from nbsal.render.headline import Phrase, confidence, name_in_sentence, phrases, plain

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation.results import GAMES
-from nbsal.explain.explanation import Floats
+from nbsal.explain.explained import Floats
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentences.decision_facts import TOO_LONG
 from nbsal.methods.lazy import Ablation, DecisionText, Experiment, targets, trace

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbsal.explain.explanation import Explanation, Floats
+from nbsal.explain.explained import Explanation, Floats
 from nbsal.methods.lazy import Subject, tokenize
 from nbsal.model.text.tokens import Row
 
