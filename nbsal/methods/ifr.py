@@ -114,9 +114,36 @@ class IFR(alti.BlockMethod):
                 end = int(weights[texts].any(0).nonzero().max()) + 1 if subject.causal else len(row)
                 at = queries[queries < end]
                 states, attention = values["hidden"][texts[0], :end], values["attention"][texts[0], :, : len(at), :end]
-                part = route_shares(block, paths, states, attention, at, weights[texts][:, at], self.centres)
+                part = self.route_shares(block, paths, states, attention, at, weights[texts][:, at])
                 scores[texts, :end] += part.to(scores)
         return scores
+
+    def route_shares(
+        self, block: Any, paths: Paths, states: Tensor, attention: Tensor, at: Tensor, weights: Tensor
+    ) -> Tensor:
+        """Share of each position [column] in what each span reads in a block [row].
+
+        `attention` is [head, query, key] for the queries at the positions `at`, `weights` those of each span on them.
+        """
+        value, out = block.get_submodule(paths.value), block.get_submodule(paths.out)
+        norm, second = (block.get_submodule(path) if path else nn.Identity() for path in (paths.norm, paths.second))
+        heads, wide = len(attention), torch.promote_types(states.dtype, torch.float32)  # half precision is too coarse
+        values = _by_head(value(norm(states)), paths, heads, out)
+        output, weights, attention = _matrix(out).to(wide), weights.to(wide), attention.to(wide)
+        rest = weights @ states[at].to(wide)
+        if paths.second:  # linear but for its scale at each position
+            added = _added(out, attention, values)
+            normed, gain = second(added).to(wide), second(torch.full_like(added[0], MANY)).to(wide)
+            gained, output = added.to(wide) * gain, output * gain[:, None]
+            whole = rest + weights @ normed
+            weights = weights * (gained * normed).sum(-1) / (gained * gained).sum(-1)
+        attention = weights @ attention
+        if not paths.second:
+            whole = rest + _added(out, attention, values).to(wide)
+        sent = _by_head(linear(_linear_norm(norm, states, self.centres), _matrix(value)), paths, heads, out).to(wide)
+        nearness = _proximities(sent, output.reshape(len(output), heads, -1), attention, whole)
+        total = nearness.sum(-1) + _proximity(whole - rest, whole)
+        return nearness / total.clamp_min(torch.finfo(wide).tiny)[:, None]
 
 
 @register("ifr@flashtrace", paper="Pan et al. 2026, as in the released code")
@@ -140,35 +167,6 @@ def reading_weights(trace: Trace) -> Tensor:
             for (position, *_), coefficient in decision.target.terms:
                 weights[text, position] += abs(coefficient)
     return normalise_rows(weights)
-
-
-def route_shares(
-    block: Any, paths: Paths, states: Tensor, attention: Tensor, at: Tensor, weights: Tensor, centres: bool
-) -> Tensor:
-    """Share of each position [column] in what each span reads in a block [row].
-
-    `attention` is [head, query, key] for the queries at the positions `at`, `weights` those of each span on them;
-    `centres` says whether a layer norm subtracts the mean.
-    """
-    value, out = block.get_submodule(paths.value), block.get_submodule(paths.out)
-    norm, second = (block.get_submodule(path) if path else nn.Identity() for path in (paths.norm, paths.second))
-    heads, wide = len(attention), torch.promote_types(states.dtype, torch.float32)  # half precision is too coarse
-    values = _by_head(value(norm(states)), paths, heads, out)
-    output, weights, attention = _matrix(out).to(wide), weights.to(wide), attention.to(wide)
-    rest = weights @ states[at].to(wide)
-    if paths.second:  # linear but for its scale at each position
-        added = _added(out, attention, values)
-        normed, gain = second(added).to(wide), second(torch.full_like(added[0], MANY)).to(wide)
-        gained, output = added.to(wide) * gain, output * gain[:, None]
-        whole = rest + weights @ normed
-        weights = weights * (gained * normed).sum(-1) / (gained * gained).sum(-1)
-    attention = weights @ attention
-    if not paths.second:
-        whole = rest + _added(out, attention, values).to(wide)
-    sent = _by_head(linear(_linear_norm(norm, states, centres), _matrix(value)), paths, heads, out).to(wide)
-    nearness = _proximities(sent, output.reshape(len(output), heads, -1), attention, whole)
-    total = nearness.sum(-1) + _proximity(whole - rest, whole)
-    return nearness / total.clamp_min(torch.finfo(wide).tiny)[:, None]
 
 
 def _added(out: nn.Module, attention: Tensor, values: Tensor) -> Tensor:

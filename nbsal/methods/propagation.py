@@ -192,11 +192,12 @@ class PositionAwareLRP(InputXGradient):
         return super().resolve(subject)
 
     def scores(self, trace: Trace) -> Tensor:
-        separate = trace.separate()
-        return separate.tokens + separate.positions
+        tokens, positions = trace.separate()
+        return tokens + positions
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
-        pairs = zip(super().notes(trace), trace.separate().positions.sum(1).tolist(), strict=True)
+        _, positions = trace.separate()
+        pairs = zip(super().notes(trace), positions.sum(1).tolist(), strict=True)
         return [note | {"positions": size} for note, size in pairs]
 
 
@@ -292,42 +293,6 @@ class TransformerAttribution(RelevanceMethod):
         return rows[:, 0]
 
 
-@dataclass(frozen=True)
-class MaskSettings:
-    """Attention filter of Mask-LRP, by which only selected heads pass relevance on.
-
-    It is hashable, because traces cache relevance by rules and filter.
-    """
-
-    mask: HeadMask
-    read: str
-    renormalise: bool
-    empty: str
-    weighted: bool
-    joint: bool
-
-    def __call__(self, block: int, relevance: Tensor) -> tuple[Tensor, Tensor]:
-        parts = [torch.as_tensor(part[block]).to(relevance) for part in self.mask.parts(self.weighted)]
-        if not any(part.any() for part in parts):
-            passed = relevance if self.empty == "pass" else torch.zeros_like(relevance)
-        else:
-            shares = [relevance * part[None, :, None, None] for part in parts]
-            passed = self._rescale(relevance, shares) if self.renormalise else torch.stack(shares).sum(0)
-        return (relevance if self.read == "before" else passed), passed
-
-    def _rescale(self, relevance: Tensor, shares: list[Tensor]) -> Tensor:
-        """Scale the shares so that their sum has the same total as the block's relevance."""
-        total = _sum(relevance)
-        sums = [_sum(share) for share in shares]
-        size = torch.stack(sums).sum(0).abs() if self.joint else torch.stack(sums).abs().sum(0)
-        scales = [torch.where(part * size == 0, 0.0, part.abs() / size * (total / part)) for part in sums]
-        return torch.stack([share * scale for share, scale in zip(shares, scales, strict=True)]).sum(0)
-
-
-def _sum(relevance: Tensor) -> Tensor:
-    return relevance.sum((1, 2, 3), keepdim=True)
-
-
 @register(
     "mask-lrp",
     needs={"attention_grad", "relevance"},
@@ -387,5 +352,27 @@ class MaskLRP(TransformerAttribution):
         return [note | {"heads": np.argwhere(self.mask.selected).tolist()} for note in super().notes(trace)]
 
     def attention_filter(self, trace: Trace) -> AttentionFilter:
+        return self.pass_on
+
+    def pass_on(self, block: int, relevance: Tensor) -> tuple[Tensor, Tensor]:
+        """The relevance that the map of a block is read from, and what its selected heads pass on."""
         assert self.mask is not None, "resolve the method first"
-        return MaskSettings(self.mask, self.read, self.renormalise, self.empty, self.weighted, self.joint)
+        parts = [torch.as_tensor(part[block]).to(relevance) for part in self.mask.parts(self.weighted)]
+        if not any(part.any() for part in parts):
+            passed = relevance if self.empty == "pass" else torch.zeros_like(relevance)
+        else:
+            shares = [relevance * part[None, :, None, None] for part in parts]
+            passed = self._rescale(relevance, shares) if self.renormalise else torch.stack(shares).sum(0)
+        return (relevance if self.read == "before" else passed), passed
+
+    def _rescale(self, relevance: Tensor, shares: list[Tensor]) -> Tensor:
+        """Scale the shares so that their sum has the same total as the block's relevance."""
+        total = _sum(relevance)
+        sums = [_sum(share) for share in shares]
+        size = torch.stack(sums).sum(0).abs() if self.joint else torch.stack(sums).abs().sum(0)
+        scales = [torch.where(part * size == 0, 0.0, part.abs() / size * (total / part)) for part in sums]
+        return torch.stack([share * scale for share, scale in zip(shares, scales, strict=True)]).sum(0)
+
+
+def _sum(relevance: Tensor) -> Tensor:
+    return relevance.sum((1, 2, 3), keepdim=True)

@@ -156,7 +156,7 @@ class Subject:
     def text_encoder(self) -> Encoder:
         """The encoder of texts and token ids."""
         if isinstance(self.model, StandIn):
-            return self.model.text_encoder
+            return self.model
         return TextEncoder(self.model, self.tokenizer, self.name, self.task, self.usage)
 
     @property

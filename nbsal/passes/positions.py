@@ -26,14 +26,6 @@ from nbsal.model.text.tokens import Encoded
 ADDED = re.compile(r"(^|\.)(position_embeddings|embed_positions|wpe)$")
 
 
-@dataclass(frozen=True)
-class TokensAndPositions:
-    """The relevance of tokens, and the sizes of that of their positions, both [batch, position]."""
-
-    tokens: Tensor
-    positions: Tensor
-
-
 @dataclass
 class SeparateGraph:
     """A forward pass from token embeddings and positions to logits, along which any number of targets propagate.
@@ -45,13 +37,15 @@ class SeparateGraph:
     tokens: list[Tensor] = field(default_factory=list)
     positions: list[list[Tensor]] = field(default_factory=list)
 
-    def relevance(self, value: Tensor) -> TokensAndPositions:
-        """The relevance of a number that is made of the logits.
+    def relevance(self, value: Tensor) -> tuple[Tensor, Tensor]:
+        """The relevance of tokens for a number that is made of the logits, and the sizes of that of positions.
+
+        Both are [batch, position].
 
         >>> tokens, positions = torch.ones(1, 3, 2, requires_grad=True), -torch.ones(1, 3, 2).requires_grad_()
         >>> logits = (tokens + positions).sum((1, 2))[:, None]
         >>> SeparateGraph(logits, [tokens], [[positions]]).relevance(logits[0, 0])
-        TokensAndPositions(tokens=tensor([[2., 2., 2.]]), positions=tensor([[2., 2., 2.]]))
+        (tensor([[2., 2., 2.]]), tensor([[2., 2., 2.]]))
         """
         tensors = [tensor for group in (self.tokens, *self.positions) for tensor in group]
         gradients = torch.autograd.grad(value, tensors, retain_graph=True, materialize_grads=True)
@@ -61,18 +55,18 @@ class SeparateGraph:
             torch.stack([next(products).abs() for _ in used]).sum(0) if used else torch.zeros_like(side)
             for side, used in zip(tokens, self.positions, strict=True)
         ]
-        return TokensAndPositions(torch.cat(tokens, 1), torch.cat(sizes, 1))
+        return torch.cat(tokens, 1), torch.cat(sizes, 1)
 
 
 def separate(
     subject: Subject, encoded: Encoded, decisions: Sequence[Decision], graphs: dict[Any, Any]
-) -> TokensAndPositions:
-    """The relevance of tokens and positions for some decisions of a subject whose gradients are relevance.
+) -> tuple[Tensor, Tensor]:
+    """The relevance of tokens, and the sizes of that of positions, for decisions of a subject.
 
-    The forward pass is kept in `graphs`, for other decisions on the same texts.
+    The gradients of the subject are relevance. The forward pass is kept in `graphs`, for other decisions on its texts.
     """
 
-    def run() -> TokensAndPositions:
+    def run() -> tuple[Tensor, Tensor]:
         if SeparateGraph not in graphs:
             graphs[SeparateGraph] = record_separately(subject, encoded)
         graph: SeparateGraph = graphs[SeparateGraph]

@@ -38,7 +38,6 @@ from nbsal.passes import positions
 from nbsal.passes.lrp.graph import RelevanceGraph, relevance_forward, relevance_graph, run_for_relevance
 from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMaps, unfiltered
 from nbsal.passes.lrp.rules import DEFAULT, Rules
-from nbsal.passes.positions import TokensAndPositions
 from nbsal.passes.stream import Block, Selection, Stream, open_stream, recorded_parts
 from nbsal.support.errors import UnknownName
 from nbsal.support.progress import Meter
@@ -161,8 +160,8 @@ class Trace:
             spread = self.lengths() if rules.spread and self.subject.task == "span" else None
             return graph.propagate(self.encoded, self.decisions, attention_filter, spread)
 
-    def separate(self) -> TokensAndPositions:
-        """The relevance of tokens and of positions, if the gradients of the subject are relevance."""
+    def separate(self) -> tuple[Tensor, Tensor]:
+        """The relevance of tokens and the sizes of that of positions, if the subject's gradients are relevance."""
         graphs = {} if self.graphs is None else self.graphs
         return self.cached("separate", lambda: positions.separate(self.subject, self.encoded, self.decisions, graphs))
 

@@ -89,7 +89,7 @@ class View(ExportedWidget):
     immediate: ClassVar[Collection[str]] = ("cancel",)  # requests that compute nothing and are answered at once
     # Guards traits, which cells, pages and workers all set; links between views need one lock for all. Blocks that
     # cells run end with a `nullcontext`: an interrupt as a block ends strikes the innermost exit, and frees the lock.
-    _lock: ClassVar[Condition] = jobs.SharedCondition()
+    _lock: ClassVar[Condition] = jobs.shared_condition()
 
     selection = traitlets.List(traitlets.Int()).tag(sync=True, page=True)
     hover = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)

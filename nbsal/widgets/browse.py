@@ -17,7 +17,7 @@ from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import Text, check_one_per_text, checked
 from nbsal.widgets.content.table_columns import Columns
-from nbsal.widgets.content.text_table import COLUMNS, PAGE, Entry, Filters, TablePage, make_page
+from nbsal.widgets.content.text_table import COLUMNS, PAGE, Entry, Filters, TablePage
 from nbsal.widgets.corpus_view import CorpusView, excerpt_html, list_texts
 from nbsal.widgets.explainer_view import Shading
 from nbsal.widgets.page import jobs, wire
@@ -117,7 +117,7 @@ class Browse(Shading, CorpusView):
             texts = f"texts are numbered 0 to {last}" if last else "there is only text 0"
             raise InputError(f"opened={opened}, but {texts}.", argument="opened", value=opened)
         filters = Filters(**{name: inputs[name] for name in FILTERS})
-        return make_page(filters, columns, saliencies, total, inputs["page"], opened, self._classes(columns))
+        return filters.page(columns, saliencies, total, inputs["page"], opened, self._classes(columns))
 
     def publish(self, result: TablePage) -> dict[str, Any]:
         waiting = [{"number": number, "pieces": [[self._start(number), 0.0, False]]} for number in result.waiting]

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 import nbsal
 from nbsal.widgets import Browse
 from nbsal.widgets.content.table_columns import Columns
-from nbsal.widgets.content.text_table import PAGE, Filters, make_page
+from nbsal.widgets.content.text_table import PAGE, Filters
 from tests.browser import bench
 from tests.browser.bench import MANY, tokens
 
@@ -132,7 +132,7 @@ def partial(view, count, **filters):
     asked = Filters(**filters)
     columns, saliencies = Columns(view._labels), view.saliencies[:count]
     columns.update(saliencies)
-    return view.publish(make_page(asked, columns, saliencies, 40, 0, None, ["negative", "positive"]))
+    return view.publish(asked.page(columns, saliencies, 40, 0, None, ["negative", "positive"]))
 
 
 def test_sorted_rows_stay_until_the_reader_asks_for_the_new_order(show, sheet, corpus, reset):

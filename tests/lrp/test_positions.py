@@ -48,7 +48,7 @@ def test_tokens_and_positions_have_all_relevance_of_a_model_without_biases(monke
     tokens, *positions = [(each.detach() * grad).sum((1, 2)) for each, grad in zip(tensors, gradients, strict=True)]
     assert size(whole, recorded.values) < 1e-5 and size(tokens + sum(positions), recorded.values) < 1e-5
     assert len(positions) == (2 * subject.depth if "rotary" in KINDS[name] else 1)
-    assert size(tokens, recorded.values) > 0.02 and recorded.separate().positions.min() >= 0
+    assert size(tokens, recorded.values) > 0.02 and recorded.separate()[1].min() >= 0
 
 
 @cases("name, zeroed", [("marian", "encoder"), ("marian", "decoder"), ("bart", "encoder")])
@@ -60,7 +60,7 @@ def test_each_side_has_its_own_positions(name, zeroed):
     explain = nbsal.Explainer(subject, "pa-lrp")
     result = explain.reply(writers.SOURCE, writers.REPLY, progress=False)
     record = trace.record(explain.method_subject, nbsal.Encoded([result.reading.row], 0), [None], needs=())
-    positions, start = record.separate().positions[0], result.reading.prompt.source_size
+    positions, start = record.separate()[1][0], result.reading.prompt.source_size
     first, second = positions[:start].any(), positions[start:].any()
     assert (bool(first), bool(second)) == ((False, True) if zeroed == "encoder" else (True, False))
     assert len(result.provenance["positions"]) == len(result.ids) and min(result.provenance["positions"]) > 0

@@ -27,9 +27,7 @@ from nbsal.methods.attention import (
 from nbsal.methods.base import Method, register, setting
 from nbsal.methods.cost import Cost
 from nbsal.methods.propagation import EMPTY, LRP, READ, MaskLRP, PartialLRP, TransformerAttribution
-from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
-from nbsal.passes.lrp.mode import AttentionFilter, unfiltered
 from nbsal.passes.lrp.rules import CHEFER_RULES, PUBLISHED
 from nbsal.passes.trace import Trace
 from nbsal.support.errors import ModelError
@@ -222,24 +220,15 @@ class CheferTransformerAttribution(NormalisedAttribution):
         return scores
 
 
-@dataclass(frozen=True)
-class Unscaled:
-    """Attention filter of the published mask, which only affects the blocks below and leaves the map unhalved."""
-
-    mask: HeadMask
-
-    def __call__(self, block: int, relevance: Tensor) -> tuple[Tensor, Tensor]:
-        selected = torch.as_tensor(self.mask.selected[block]).to(relevance)
-        return 2 * relevance, relevance * selected[None, :, None, None]
-
-
 @register("mask-lrp@published")
 @dataclass(frozen=True)
 class PublishedMaskLRP(PublishedTransformerAttribution, MaskLRP):
     """Mask-LRP as in the authors' program: no rescaling, and maps read before the mask and not halved."""
 
-    def attention_filter(self, trace: Trace) -> AttentionFilter:
-        return unfiltered if self.mask is None else Unscaled(self.mask)
+    def pass_on(self, block: int, relevance: Tensor) -> tuple[Tensor, Tensor]:
+        assert self.mask is not None, "resolve the method first"
+        selected = torch.as_tensor(self.mask.selected[block]).to(relevance)
+        return 2 * relevance, relevance * selected[None, :, None, None]
 
 
 @register("mask-lrp@equations", paper="Song et al. 2024, equations 9-10", promise={"nonnegative", "about_target"})

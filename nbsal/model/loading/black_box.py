@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nbsal.model.loading.function_answers import labels_of, read_answer
-from nbsal.model.loading.stand_in import LARGEST, PassOn, StandIn
+from nbsal.model.loading.stand_in import PassOn, StandIn
 from nbsal.model.text.tokens import WORD, Encoded, Row
 from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.validation import Text, check_texts
@@ -57,8 +57,11 @@ class _FunctionBody(PassOn): ...  # the identity of a model names it
 class BlackBox(StandIn):
     """A function of texts that returns one row of probabilities for each.
 
-    The logits are the logarithms of probabilities that sum to 1, or the log-odds of those of several labels.
+    It splits texts into words. The logits are the logarithms of probabilities that sum to 1, or the log-odds of those
+    of several labels.
     """
+
+    pad_id = PAD
 
     def __init__(self, function: Predict, labels: Any = None, name: str = "") -> None:
         super().__init__(name or getattr(function, "__qualname__", type(function).__name__), _FunctionBody())
@@ -71,11 +74,6 @@ class BlackBox(StandIn):
         else:
             self.activation = "none" if self.outputs == 1 else "sigmoid"
         self.config.num_labels = self.outputs
-
-    @property
-    def text_encoder(self) -> "BlackBoxEncoder":
-        """What splits texts into words."""
-        return BlackBoxEncoder(self)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, **options: Any) -> Any:
         """The logits of the texts that are left."""
@@ -114,16 +112,6 @@ class BlackBox(StandIn):
         self.labels = labels_of(answer, labels)
         return read_answer(answer, 1, self.labels)
 
-
-class BlackBoxEncoder:
-    """Splits texts into words for a black box."""
-
-    max_length = LARGEST
-    pad_id = PAD
-
-    def __init__(self, box: BlackBox) -> None:
-        self.box = box
-
     def encode(self, text: Any, first: int = 0) -> Encoded:
         """Encode one text or a list of texts; `first` is the number of the first text in error messages."""
         return Encoded([self._row(text) for text in check_texts(text, first)], PAD)
@@ -143,7 +131,7 @@ class BlackBoxEncoder:
             entries.append((structure, STRUCTURE[structure], (0, 0), segment))
             end = 0
             for match in WORD.finditer(part):
-                number = self.box.vocabulary.number(part[end : match.end()])
+                number = self.vocabulary.number(part[end : match.end()])
                 entries.append((number, match.group(), match.span(), segment))
                 end = match.end()
         ids, tokens, offsets, segments = zip(*entries, strict=True)

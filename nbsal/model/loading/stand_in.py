@@ -44,9 +44,10 @@ class PassOn(nn.Module):
         return output
 
 
-class StandIn(nn.Module):
-    """What the subject of such a model holds: no weights, and one block that passes its input on."""
+class StandIn(nn.Module, Encoder):
+    """What the subject of such a model holds: no weights, and one block that passes its input on; it encodes texts."""
 
+    max_length = LARGEST
     task = "sequence"
     main_input_name = "input_ids"
     device = torch.device("cpu")
@@ -59,8 +60,3 @@ class StandIn(nn.Module):
         self.base_model = body
         sizes: dict[str, Any] = {"num_hidden_layers": 1, "num_attention_heads": 0, "hidden_size": 1, "pad_token_id": 0}
         self.config = PreTrainedConfig(name_or_path=name, **sizes | {"vocab_size": LARGEST} | settings)
-
-    @property
-    def text_encoder(self) -> Encoder:
-        """What encodes texts for it."""
-        raise NotImplementedError

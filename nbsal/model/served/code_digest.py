@@ -116,42 +116,38 @@ class _Reader:
         code = function.__code__
         yield self.describe(code, "the code")
         yield from self._all([function.__defaults__, function.__kwdefaults__], "a default")
-        used = _Used(code)
-        values = {name: function.__globals__[name] for name in used.names & function.__globals__.keys()}
+        names, attributes, written = _used(code)
+        values = {name: function.__globals__[name] for name in names & function.__globals__.keys()}
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             with suppress(ValueError):  # empty
                 values[name] = cell.cell_contents
-        for name in sorted(values.keys() - used.written):
+        for name in sorted(values.keys() - written):
             value = values[name]
             yield f"{name} {self.describe(value, name)}"
             if isinstance(value, ModuleType) and not _is_in(getattr(value, "__file__", None)):
-                members = sorted(used.attributes & vars(value).keys())
+                members = sorted(attributes & vars(value).keys())
                 yield from (f"{each} {self.describe(vars(value)[each], f'{name}.{each}')}" for each in members)
 
 
-class _Used:
+def _used(code: CodeType) -> tuple[set[str], set[str], set[str]]:
     """The names that a code uses: global ones, those of attributes, and those to whose values it writes.
 
     What a function writes, such as a list of what it was asked, is not part of what it does.
     """
-
-    def __init__(self, code: CodeType) -> None:
-        self.names: set[str] = set()
-        self.attributes: set[str] = set(code.co_names)
-        self.written: set[str] = set()
-        before = None
-        for each in dis.get_instructions(code):
-            if each.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                self.names.add(each.argval)
-            elif each.opname in ("STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR"):
-                self.written.add(each.argval)
-            elif each.opname in ("LOAD_ATTR", "LOAD_METHOD") and each.argval in WRITERS and before is not None:
-                self.written.add(before)
-            before = each.argval if each.opname.startswith("LOAD_") and isinstance(each.argval, str) else None
-        for inner in code.co_consts:
-            if isinstance(inner, CodeType):
-                for mine, theirs in zip(vars(self).values(), vars(_Used(inner)).values(), strict=True):
-                    mine |= theirs
+    names, attributes, written, before = set[str](), set(code.co_names), set[str](), None
+    for each in dis.get_instructions(code):
+        if each.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            names.add(each.argval)
+        elif each.opname in ("STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR"):
+            written.add(each.argval)
+        elif each.opname in ("LOAD_ATTR", "LOAD_METHOD") and each.argval in WRITERS and before is not None:
+            written.add(before)
+        before = each.argval if each.opname.startswith("LOAD_") and isinstance(each.argval, str) else None
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            for mine, theirs in zip((names, attributes, written), _used(inner), strict=True):
+                mine |= theirs
+    return names, attributes, written
 
 
 def _members(kind: type) -> list[Any]:
@@ -166,7 +162,7 @@ def _state(instance: Any) -> dict[str, Any]:
     methods = [
         each for kind in type(instance).__mro__ for each in vars(kind).values() if isinstance(each, FunctionType)
     ]
-    written = {name for each in methods if each.__name__ != "__init__" for name in _Used(each.__code__).written}
+    written = {name for each in methods if each.__name__ != "__init__" for name in _used(each.__code__)[2]}
     return {name: value for name, value in vars(instance).items() if name not in written}
 
 

@@ -13,7 +13,10 @@ class _Body(PassOn):
 
 
 class Served(StandIn):
-    """A language model whose replies can be scored, and that may write them; nothing else is known of it."""
+    """A language model whose replies can be scored, and that may write them; nothing else is known of it.
+
+    It refuses texts without a reply; the server knows how long they may be.
+    """
 
     task = "next-token"
     methods: ClassVar[list[str]] = []  # that only hide: each puts its name here when it is registered
@@ -29,9 +32,20 @@ class Served(StandIn):
         raise self.refusal("What is asked for")
 
     @property
-    def text_encoder(self) -> "ServedEncoder":
-        """What knows how long texts may be; it encodes none."""
-        return ServedEncoder(self)
+    def pad_id(self) -> int:
+        return int(getattr(self.server.tokenizer, "pad_token_id", None) or 0)
+
+    def encode(self, text: Any, first: int = 0) -> NoReturn:
+        """Refused."""
+        raise self.refusal("Explaining a text without a reply")
+
+    def encode_whole(self, text: Any) -> NoReturn:
+        """Refused."""
+        self.encode(text)
+
+    def encode_ids(self, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> NoReturn:
+        """Refused."""
+        self.encode(input_ids)
 
     def refusal(self, feature: str) -> ModelError:
         """The error for what a server cannot do."""
@@ -44,25 +58,3 @@ class Served(StandIn):
 
     def __deepcopy__(self, memo: Any) -> "Served":
         return self  # there are no weights that a copy could change
-
-
-class ServedEncoder:
-    """Refuses texts without a reply; the server knows how long they may be."""
-
-    max_length = LARGEST
-
-    def __init__(self, model: Served) -> None:
-        self._model = model
-        self.pad_id = int(getattr(model.server.tokenizer, "pad_token_id", None) or 0)
-
-    def encode(self, text: Any, first: int = 0) -> NoReturn:
-        """Refused."""
-        raise self._model.refusal("Explaining a text without a reply")
-
-    def encode_whole(self, text: Any) -> NoReturn:
-        """Refused."""
-        self.encode(text)
-
-    def encode_ids(self, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> NoReturn:
-        """Refused."""
-        self.encode(input_ids)

@@ -80,6 +80,29 @@ class Filters:
             return numbers[np.argsort(values, kind="stable")]
         return numbers[::-1][np.argsort(values[::-1], kind="stable")][::-1]
 
+    def page(
+        self,
+        columns: Columns,
+        saliencies: Sequence[Saliency],
+        total: int,
+        number: int,
+        opened: int | None,
+        labels: Sequence[str],
+    ) -> "TablePage":
+        """The page of that number, or the last one, with a text that is to be opened."""
+        scope = self.scope(columns)
+        listed = self.arrange(scope, columns)
+        if opened is not None and opened not in listed:
+            is_waiting = opened >= len(columns)  # to be explained
+            opened = None if is_waiting or not len(listed) else int(listed[0])
+        text = None if opened is None else saliencies[opened]
+        count = total if self.by_number else len(listed)
+        number = min(number, max(0, count - 1) // PAGE)
+        first, end = number * PAGE, min((number + 1) * PAGE, count)
+        rows = [make_entry(at, saliencies[at], columns.label(at)) for at in listed[first:end].tolist()]
+        waiting = range(max(first, len(listed)), end)
+        return TablePage(self, columns, scope, listed, len(columns), total, number, rows, waiting, opened, text, labels)
+
 
 @dataclass(frozen=True, eq=False)
 class TablePage:
@@ -194,27 +217,3 @@ def make_entry(number: int, saliency: Saliency, label: str | None) -> Entry:
     against = float(saliency.scores[positions].sum()) < 0
     pieces = [[text, score, False] for text, score, _ in excerpt(saliency, positions)]
     return Entry(number, saliency.prediction, None if np.isnan(share) else share, label, top, against, pieces)
-
-
-def make_page(
-    filters: Filters,
-    columns: Columns,
-    saliencies: Sequence[Saliency],
-    total: int,
-    page: int,
-    opened: int | None,
-    labels: Sequence[str],
-) -> TablePage:
-    """The page of that number, or the last one, with a text that is to be opened."""
-    scope = filters.scope(columns)
-    listed = filters.arrange(scope, columns)
-    if opened is not None and opened not in listed:
-        is_waiting = opened >= len(columns)  # to be explained
-        opened = None if is_waiting or not len(listed) else int(listed[0])
-    text = None if opened is None else saliencies[opened]
-    count = total if filters.by_number else len(listed)
-    page = min(page, max(0, count - 1) // PAGE)
-    first, end = page * PAGE, min((page + 1) * PAGE, count)
-    rows = [make_entry(number, saliencies[number], columns.label(number)) for number in listed[first:end].tolist()]
-    waiting = range(max(first, len(listed)), end)
-    return TablePage(filters, columns, scope, listed, len(columns), total, page, rows, waiting, opened, text, labels)

@@ -25,12 +25,11 @@ class Job:
         self.cancel = Event()
 
 
-class SharedCondition(Condition):
+def shared_condition() -> Condition:
     """A condition with a re-entrant lock, which is free again in a forked process whatever threads held it."""
-
-    def __init__(self) -> None:
-        super().__init__(RLock())
-        _CONDITIONS.add(self)
+    condition = Condition(RLock())
+    _CONDITIONS.add(condition)
+    return condition
 
 
 @contextmanager
@@ -47,7 +46,7 @@ class Worker:
     """A thread that runs jobs in the order in which their keys were first submitted."""
 
     def __init__(self) -> None:
-        self._changed = SharedCondition()
+        self._changed = shared_condition()
         self._waiting: dict[Hashable, Job] = {}
         self._running: list[Job] = []  # each runs between two steps of the one before it
         self._closed = False
@@ -156,7 +155,7 @@ class Worker:
 
 EXIT_TIMEOUT = 5.0  # seconds to wait for running jobs when Python exits: torch aborts the process if one still runs
 
-_CONDITIONS: weakref.WeakSet[SharedCondition] = weakref.WeakSet()
+_CONDITIONS: weakref.WeakSet[Condition] = weakref.WeakSet()
 _ALL_WORKERS: weakref.WeakSet[Worker] = weakref.WeakSet()
 _WORKERS: weakref.WeakKeyDictionary[Any, Worker] = weakref.WeakKeyDictionary()
 
