@@ -74,7 +74,7 @@ def _is_followed(subject: Subject, method: InputXGradient) -> bool:
         return True
     if subject.model not in _FOLLOWED:
         try:
-            _FOLLOWED[subject.model] = refusals.passes_gradients(subject.merged.changed(method.gradients))
+            _FOLLOWED[subject.model] = refusals.passes_gradients(subject.merged.with_gradients(method.gradients))
         except ModelError:
             _FOLLOWED[subject.model] = False
     return _FOLLOWED[subject.model]

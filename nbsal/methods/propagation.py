@@ -15,7 +15,7 @@ from nbsal.methods.cost import Cost
 from nbsal.methods.facts import Facts
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
-from nbsal.passes.changed_gradients import ATTN_LRP, Gradients
+from nbsal.passes.changed_gradients import ATTN_LRP, GradientRules
 from nbsal.passes.lrp.mode import AttentionFilter, unfiltered
 from nbsal.passes.lrp.rules import DEFAULT, Rules
 from nbsal.passes.positions import position_tables
@@ -95,7 +95,7 @@ class LRP(RelevanceMethod):
 
 @dataclass(frozen=True)
 class InputXGradient(RelevanceMethod):
-    """Relevance of the embedding at each position as its product with a changed gradient (see `Gradients`).
+    """Relevance of the embedding at each position as its product with a changed gradient (see `GradientRules`).
 
     No sum is divided by, so float32 suffices: "mixed" is the precision of the model's own weights, or float64 on a copy
     of a model in half precision.
@@ -106,14 +106,14 @@ class InputXGradient(RelevanceMethod):
     per_end = False
 
     @property
-    def gradients(self) -> Gradients:
+    def gradients(self) -> GradientRules:
         """How the gradients of the model are changed."""
         return ATTN_LRP
 
     def subject_for(self, subject: Subject) -> Subject:
         plain = subject.merged
         exact = self.dtype == "float64" or plain.dtype in (torch.bfloat16, torch.float16)
-        return (plain.double if exact else plain).changed(self.gradients)
+        return (plain.double if exact else plain).with_gradients(self.gradients)
 
     def layers(self, depth: int) -> set[int]:
         return {0}
@@ -222,8 +222,8 @@ class GIM(InputXGradient):
     temperature: float = setting(2.0, satisfies("more than 0", lambda x: x > 0))
 
     @property
-    def gradients(self) -> Gradients:
-        return Gradients(temperature=self.temperature)
+    def gradients(self) -> GradientRules:
+        return GradientRules(temperature=self.temperature)
 
 
 @register(

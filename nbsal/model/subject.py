@@ -343,10 +343,10 @@ class Subject:
             arrays["position_ids"] = np.broadcast_to(np.arange(encoded.longest), encoded.input_ids.shape).copy()
         return {name: torch.as_tensor(array, device=self.device) for name, array in arrays.items()}
 
-    def changed(self, gradients: "ChangedGradients") -> "Subject":
+    def with_gradients(self, gradients: "ChangedGradients") -> "Subject":
         """A copy of this subject, of the same model, that runs it with changed gradients."""
         if not hasattr(gradients, "reads_weights") or isinstance(gradients, type):
-            message = f"gradients must be nbsal.passes.changed_gradients.Gradients, not {gradients!r:.80}."
+            message = f"gradients must be nbsal.passes.changed_gradients.GradientRules, not {gradients!r:.80}."
             raise InputError(message, argument="gradients", value=gradients)
         return self._cached(gradients, gradients)
 

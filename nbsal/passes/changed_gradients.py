@@ -6,7 +6,7 @@ their gradients; the scale of a norm counts as a constant, and so does the facto
 factors of a product of computed tensors get half of its gradient. GIM (Edin et al. 2025) raises the temperature of
 softmax, and leaves activations their gradients.
 
-`Gradients` makes a copy of a subject whose passes run under `GradientMode`, so that everything that reads gradients
+`GradientRules` make a copy of a subject whose passes run under `GradientMode`, so that everything that reads gradients
 reads changed ones. A function that is neither linear nor listed raises an error that names it.
 """
 
@@ -39,14 +39,14 @@ SMALL = 2.0**-20  # where the factor of an activation is that at 0, up to roundi
 
 
 @dataclass(frozen=True)
-class Gradients:
+class GradientRules:
     """How gradients are changed; call it with a subject for the copy that has them.
 
     `relevance`: input times gradient is relevance under the rules of AttnLRP, which begins with the explained number.
     `temperature`: of the softmax whose gradient attention has, as in GIM.
 
     >>> import nbsal
-    >>> subject = nbsal.load("demo/reviews").changed(ATTN_LRP)
+    >>> subject = nbsal.load("demo/reviews").with_gradients(ATTN_LRP)
     >>> trace = nbsal.trace.record(subject, subject.encode("A joy."), keep=[6])
     >>> relevance = (trace.hidden[6] * trace.hidden_grad[6]).sum()  # before biases and softmax have their parts
     >>> bool(abs(relevance / trace.values[0] - 1) < 0.05)
@@ -76,7 +76,7 @@ class Gradients:
             yield
 
 
-ATTN_LRP = Gradients(relevance=True)
+ATTN_LRP = GradientRules(relevance=True)
 
 
 class GradientMode(Mode):
@@ -89,7 +89,7 @@ class GradientMode(Mode):
     tensor([True])
     """
 
-    def __init__(self, gradients: Gradients) -> None:
+    def __init__(self, gradients: GradientRules) -> None:
         super().__init__()
         self.gradients = gradients
         self._inside: list[nn.Module] = []  # the norms and activations that run now

@@ -45,7 +45,7 @@ def conservation(subject: Any, texts: Sequence[Any]) -> None:
     """Print sums of AttnLRP at the embeddings, and sums of absolute values by layer."""
     sums, sizes = [], []
     for text in texts:
-        trace = nbsal.trace.record(subject.double.changed(ATTN_LRP), subject.encode(text))
+        trace = nbsal.trace.record(subject.double.with_gradients(ATTN_LRP), subject.encode(text))
         products = [trace.hidden[k] * trace.hidden_grad[k] / trace.values for k in range(subject.depth + 1)]
         sums.append(float(products[0].sum()))
         sizes.append([float(product.abs().sum()) for product in products])

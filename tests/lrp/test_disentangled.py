@@ -81,7 +81,7 @@ def gradient_times_input(subject, row, monkeypatch):
 
 @cases("version", VERSIONS)
 def test_scores_equal_gradient_times_input_with_fixed_factors(load, monkeypatch, version):
-    subject = load("deberta-v2", **VERSIONS[version]).changed(ATTN_LRP)
+    subject = load("deberta-v2", **VERSIONS[version]).with_gradients(ATTN_LRP)
     needs = {"hidden", "hidden_grad", "attention", "attention_grad"}
     ours = trace.record(subject, subject.encode(axioms.TEXTS[0]), [0], needs)
     layers, maps, logits = gradient_times_input(subject, ours.encoded[0], monkeypatch)

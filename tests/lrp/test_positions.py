@@ -37,7 +37,7 @@ def unchanged(mode, softmax, args, kwargs):
 def test_tokens_and_positions_have_all_relevance_of_a_model_without_biases(monkeypatch, name):
     """With their signs, which scores do not keep, nothing is lost, if softmax hands on what it gets."""
     monkeypatch.setattr(GradientMode, "_softmax", unchanged)
-    subject = without_constants(name).changed(ATTN_LRP)
+    subject = without_constants(name).with_gradients(ATTN_LRP)
     encoded = subject.encode(axioms.TEXTS)
     recorded = trace.record(subject, encoded, keep=[0])
     whole = (recorded.hidden[0] * recorded.hidden_grad[0]).sum((1, 2))
