@@ -8,6 +8,7 @@
 The names that most people use; `help(nbsal.load)` and so on says more of each:
 
     load        load a model by name, from a folder, from the hub or from memory
+    why         the view that says first why a model decided, or wrote, what it did
     Explainer   explain the decisions of a model with a method: call it with a text
     Saliency    what such a call returns: a score for each token, and what is said of them
     answer      explain why a language model wrote a reply, by its prompt and documents
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from nbsal.model.target import contrast as contrast
     from nbsal.model.text.tokens import Encoded as Encoded
     from nbsal.passes.trace import Trace as Trace
+    from nbsal.widgets.first_view import why as why
 
 # Looked up on first use: `import nbsal` loads neither torch nor transformers.
 _NAMES = {
@@ -67,6 +69,7 @@ _NAMES = {
     "Audit": "evaluation.audit.result",
     "audit": "evaluation.audit.measure",
     "flip": "evaluation.audit.flips",
+    "why": "widgets.first_view",
     "Explainer": "explain.explainer",
     "compare": "explain.comparison",
     "Decoded": "methods.decoding",

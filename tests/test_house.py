@@ -78,10 +78,10 @@ def test_every_public_name_has_an_example_that_runs():
 
 def test_help_begins_with_the_names_that_people_use():
     names = re.findall(r"^    (\w+) {2,}\S", nbsal.__doc__, re.MULTILINE)
-    assert len(names) == len({*names} & {*nbsal.__dir__()}) == 10 and {"load", "Explainer", "answer"} < {*names}
+    assert len(names) == len({*names} & {*nbsal.__dir__()}) == 11 and {"load", "why", "Explainer", "answer"} < {*names}
 
 
-@cases("name", ["load", "Explainer", "answer"])
+@cases("name", ["load", "why", "Explainer", "answer"])
 def test_every_argument_is_listed(name):
     member = getattr(nbsal, name)
     _, listed = inspect.getdoc(member).split("\nArgs:\n")

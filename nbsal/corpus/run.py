@@ -24,7 +24,7 @@ from nbsal.evaluation.cache import Explainers, named_explainers
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.replies import plain
 from nbsal.explain.scoring.hops import Count
-from nbsal.model.encoder_decoder import REPLY
+from nbsal.model.encoder_decoder import WRITERS
 from nbsal.support.errors import Cancelled, InputError, UnknownName
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, positive_number
@@ -32,7 +32,6 @@ from nbsal.support.validation import checked, positive_number
 if TYPE_CHECKING:
     from distributed import Client
 
-WRITERS = ("next-token", REPLY)  # tasks of models that write replies
 TEXTS, REPLIES = 1000, 100  # rows of a shard: what is lost if a run is killed
 
 

@@ -18,6 +18,7 @@ from nbsal.model.loading.plain_values import from_plain, numbers
 from nbsal.model.loading.result_file import load_result, save_result
 from nbsal.model.loading.saved_files import check_format, read_json
 from nbsal.model.text.tokens import Row, Span, Word
+from nbsal.render import html
 from nbsal.render.exports import Exportable
 from nbsal.render.names import display_name
 from nbsal.support.arrays import Flags
@@ -75,6 +76,10 @@ class Explained(Exportable):
     def statement(self) -> "Statement":
         """What is said about the result, and how it was checked."""
         raise NotImplementedError
+
+    def to_terminal(self, colours: bool = True) -> str:
+        """What is said about the result, for a terminal."""
+        return html.visible(self.statement().text())
 
     def effects(self) -> "pandas.DataFrame":
         """What hiding parts of the text does, as `check` measured it: a row for each set that was hidden.

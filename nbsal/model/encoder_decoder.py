@@ -15,6 +15,7 @@ from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.errors import InputError, ModelError
 
 SOURCE, REPLY = "source", "reply"  # the sides; the task of such a model is called like the second one
+WRITERS = ("next-token", REPLY)  # tasks of models that write replies
 CLASSES = ("ForConditionalGeneration", "MTModel")  # how the names of their classes end
 
 

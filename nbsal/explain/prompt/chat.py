@@ -61,12 +61,12 @@ def _verbatim(
 ) -> list[ContentPlace | None]:
     """The places of contents that the template writes once each, as they are; none if it does anything else."""
     unmark = str.maketrans("", "", "".join(map("".join, pairs)))
-    found = [marked.find(a + content + b) for content, (a, b) in zip(contents, pairs, strict=True)]
-    if min(found, default=0) < 0 or len(marked) != len(text) + 2 * len(found) or marked.translate(unmark) != text:
+    starts = [marked.find(a + content + b) for content, (a, b) in zip(contents, pairs, strict=True)]
+    if min(starts, default=0) < 0 or len(marked) != len(text) + 2 * len(starts) or marked.translate(unmark) != text:
         return []
-    places: list[ContentPlace | None] = [None] * len(found)
-    for before, number in enumerate(sorted(range(len(found)), key=found.__getitem__)):
-        start = found[number] - 2 * before  # without the marks of the contents before it
+    places: list[ContentPlace | None] = [None] * len(starts)
+    for before, number in enumerate(sorted(range(len(starts)), key=starts.__getitem__)):
+        start = starts[number] - 2 * before  # without the marks of the contents before it
         places[number] = ContentPlace((start, start + len(contents[number])), 0)
     return places
 

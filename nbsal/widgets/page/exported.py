@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from IPython.display import display
 
+from nbsal.explain.explained import Explained
 from nbsal.render import html
 from nbsal.render.exports import Exportable
 from nbsal.support.errors import InputError, UnknownName
@@ -15,6 +16,8 @@ from nbsal.support.validation import checked
 from nbsal.widgets.page import html_export, live_page, snapshot
 from nbsal.widgets.page.page_messages import CheckedWidget
 from nbsal.widgets.page.snapshot import Snapshots
+
+ROWS, WIDTH = 20, 60  # of a table in a terminal
 
 
 @checked
@@ -141,3 +144,12 @@ class ExportedWidget(Exportable, CheckedWidget):
 
     def __repr__(self) -> str:
         return html.visible(f"<{self._title()}>")
+
+    def __str__(self) -> str:
+        """What the result says, for a terminal."""
+        self._require_result(latest=True)
+        if not isinstance(self.result, Explained):
+            frame = self.shown_frame()
+            table = "" if frame.empty else f"\n{frame.to_string(index=False, max_rows=ROWS, max_colwidth=WIDTH)}"
+            return html.visible(f"{self._page_title()}{table}")
+        return "\n".join([self.result.to_terminal(colours=False), *map(html.visible, self.result.statement().notes)])
