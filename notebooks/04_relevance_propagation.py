@@ -117,7 +117,7 @@ relevance.conservation(maps)
 trace = nbsal.trace.record(subject.double, subject.encode(text), needs={"relevance"})
 readings = {"default": rules.DEFAULT, "two sums (lrp@chefer)": rules.CHEFER_RULES}
 sums = {name: trace.relevance_maps(chosen).hidden for name, chosen in readings.items()}
-changed = nbsal.trace.record(subject.double.changed(ATTN_LRP), subject.encode(text))
+changed = nbsal.trace.record(subject.double.with_gradients(ATTN_LRP), subject.encode(text))
 sums["AttnLRP"] = {k: states * changed.hidden_grad[k] / changed.values for k, states in changed.hidden.items()}
 frame = pandas.DataFrame({name: {f"l{k}": float(v.sum()) for k, v in layers.items()} for name, layers in sums.items()})
 frame.loc[[f"l{k}" for k in range(subject.depth, -1, -1)]].T.map("{:.3g}".format)
