@@ -14,7 +14,6 @@ from nbsal.widgets.base import View as View
 from nbsal.widgets.browse import Browse as Browse
 from nbsal.widgets.clouds import Clouds as Clouds
 from nbsal.widgets.compare import Compare as Compare
-from nbsal.widgets.first_view import why as why
 from nbsal.widgets.games import Games as Games
 from nbsal.widgets.heads import Heads as Heads
 from nbsal.widgets.highlight import Highlight as Highlight
