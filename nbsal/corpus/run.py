@@ -291,9 +291,9 @@ def _open_asked(source: Any, names: Sequence[str]) -> RowStream:
 
 def _check_unused(text: Columns, target: Any, dtype: str) -> None:
     """Refuse what is only about texts, where replies are explained."""
-    given = {"text": text != TEXT, "target": target is not None, "dtype": dtype != DTYPES[0]}
-    for name, value in zip(given, (text, target, dtype), strict=True):
-        if given[name]:
+    passed = {"text": text != TEXT, "target": target is not None, "dtype": dtype != DTYPES[0]}
+    for name, value in zip(passed, (text, target, dtype), strict=True):
+        if passed[name]:
             message = f"{name}={value!r:.60} is about texts that are explained themselves. Leave it out for replies."
             raise InputError(message, argument=name, value=value)
 

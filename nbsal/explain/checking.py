@@ -58,7 +58,7 @@ class HiddenWords:
     """The words of an explanation as the units of an experiment.
 
     `whole` is the outcome of the whole text, `read` gives those without a few sets of words. Values are probabilities
-    if `probable`; words that matter speak against what is explained if it `raises` them to be hidden.
+    if `probable`. With `raises`, the words that matter speak against what is explained: hiding them raises the value.
     """
 
     saliency: Saliency
@@ -192,7 +192,9 @@ def words_of(
 
 
 def _raises(saliency: Saliency) -> bool:
-    return saliency.contrary and float(saliency.scores[list(saliency.row.content)].min()) < 0
+    """Whether the words that matter speak against what is explained: not if the decision speaks for it."""
+    decided = not saliency.contrary or saliency.target.startswith(f"{saliency.prediction} - ")
+    return not decided and float(saliency.scores[list(saliency.row.content)].min()) < 0
 
 
 def _words_of_part(saliency: SpanSaliency) -> HiddenWords:

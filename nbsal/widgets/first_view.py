@@ -21,8 +21,8 @@ def why(model: Any, what: Any, labels: Any = None, documents: Any = None, **sett
     """Show why a model decides, or writes, what it does: the right view for a text, for texts, or for a chat.
 
     A text, or a pair of texts, is explained in a `Workbench`. What is asked of a model that writes, as a prompt or as
-    messages, is answered and explained in `Answers`. Several texts are listed in `Browse`; a hundred or more with their
-    labels are the input of an `Audit`. In a program, `print` the view for its words.
+    messages, is answered and explained in `Answers`. Several texts are listed in `Browse`; with labels, and from a
+    hundred texts on, an `Audit` shows what is behind the mistakes. In a script, `print` the view to read its result.
 
     Args:
         model: An `Explainer`, or what `nbsal.load` returns or takes.

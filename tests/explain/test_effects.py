@@ -35,6 +35,13 @@ def test_a_decision_has_its_effects(model, text, target):
     assert saliency.effects()["outcome"].iloc[0] == saliency.check.whole.prediction
 
 
+@cases("first, second, raises", [("positive", "negative", False), ("negative", "positive", True)])
+def test_for_the_decision_rather_than_another_words_for_it_are_hidden(first, second, raises):
+    explain = nbsal.Explainer(nbsal.load("demo/reviews-small"), "attn-lrp")
+    saliency = explain("Slow, but beautifully played.", nbsal.contrast(first, second), check=True)
+    assert saliency.prediction == "positive" and saliency.check.raises == raises
+
+
 @pytest.fixture(scope="module")
 def notes():
     return nbsal.load("demo/notes")
@@ -52,13 +59,15 @@ def test_a_part_of_a_reply_is_checked_as_a_decision_is(notes):
     assert part.check.whole.value == pytest.approx(np.exp(answer.statistics.logprob[place]), abs=1e-5)
 
 
-def test_a_token_rather_than_another_is_checked(notes):
-    explain = nbsal.Explainer(notes, "gae")
+@pytest.mark.parametrize("method", ["gae", "attn-lrp"])
+def test_a_token_rather_than_another_is_checked(notes, method):
+    explain = nbsal.Explainer(notes, method)
     answer = explain.reply(ASKED, documents=DOCUMENTS, progress=False)
     contrast = explain.check(answer.rather("Rouen", "Oslo"))
     effects = contrast.effects()
     check_frame(effects, "alone", "random")
     assert not contrast.check.probable and {*effects["outcome"]} == {"Oslo", "Rouen"}
+    assert (contrast.check.state, contrast.check.raises) == ("supported", False), "words for Oslo answer why not Rouen"
     np.testing.assert_array_equal(effects["value"] > 0, effects["outcome"] == "Oslo")
 
 
