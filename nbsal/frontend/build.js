@@ -9,7 +9,7 @@ const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
 const outdir = process.argv[2] ?? path("../widgets/static");
 const options = { bundle: true, minify: true, charset: "utf8", target: "es2022", legalComments: "none", outdir };
 const views = readdirSync(path("src/views")).map((name) => path(`src/views/${name}`));
-const pages = ["offline", "live"].map((name) => path(`src/${name}.ts`));
+const pages = { offline: path("src/page/offline.ts"), live: path("src/live/live.ts") };
 
 rmSync(outdir, { recursive: true, force: true }); // files of views that were renamed or removed
 await build({ ...options, format: "esm", entryPoints: views });

@@ -63,7 +63,7 @@ def test_the_assets_are_what_the_sources_build(tmp_path):
 
 
 def test_the_page_marks_the_same_scores_as_python():
-    source = (FRONTEND / "src" / "colour.ts").read_text()
+    source = (FRONTEND / "src" / "text" / "colour.ts").read_text()
     faint = float(re.search(r"^export const FAINT = ([\d.]+);", source, re.MULTILINE)[1])
     assert faint == pytest.approx(colours.FAINT / colours.STRONGEST)
 

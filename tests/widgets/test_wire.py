@@ -63,7 +63,7 @@ FRONTEND = Path(__file__).parents[2] / "nbsal" / "frontend"
 ESBUILD = FRONTEND / "node_modules" / ".bin" / "esbuild"
 ARRAYS = ("starts", "ends", "flags")
 PAGE = f"""
-import {{ rowsOf, tokensOf }} from {json.dumps(str(FRONTEND / "src" / "decode.ts"))};
+import {{ rowsOf, tokensOf }} from {json.dumps(str(FRONTEND / "src" / "page" / "decode.ts"))};
 const bytes = (text) => {{
   const whole = Buffer.from("x" + Buffer.from(text, "base64").toString("latin1"), "latin1");
   return new DataView(whole.buffer, whole.byteOffset + 1, whole.length - 1); // as a page gets it: not aligned

@@ -1,4 +1,4 @@
-"""Decoding of what `wire.py` packs, in Python: a slow replica of `frontend/src/decode.ts`."""
+"""Decoding of what `wire.py` packs, in Python: a slow replica of `frontend/src/page/decode.ts`."""
 
 import struct
 from typing import Any

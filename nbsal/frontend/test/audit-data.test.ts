@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { aroundMark, decisionWords, piecesOf, verdict } from "../src/audit-data";
-import type { AuditData, AuditedText } from "../src/audit-traits";
+import type { AuditData, AuditedText } from "../src/page/audit-traits";
+import { aroundMark, decisionWords, piecesOf, verdict } from "../src/panels/audit-data";
 
 const text: AuditedText = {
   label: 1,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bandPath, fromTop, linePath, nearest, rangeOf, ticks, valueAt } from "../src/chart-geometry";
+import { bandPath, fromTop, linePath, nearest, rangeOf, ticks, valueAt } from "../src/charts/chart-geometry";
 
 const line = { name: "a", area: 0.5, at: [0, 0.5, 1], values: [1, 0, 0.5], low: [0.8, -1, 0], high: [1, 1, 1] };
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Box, GAP, layOutCloud, SMALLEST, typeSize } from "../src/cloud-layout";
+import { type Box, GAP, layOutCloud, SMALLEST, typeSize } from "../src/charts/cloud-layout";
 
 const WIDTHS = [120, 240, 368, 400, 520, 680, 760, 1000, 1400];
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { shade, strength, UNSHADED } from "../src/colour";
+import { shade, strength, UNSHADED } from "../src/text/colour";
 import { contrast, over } from "./wcag";
 
 const SCALE = { signed: true, gamma: 1, clip: 1 };
@@ -23,7 +23,7 @@ test("the sign is a side of its own, and faint scores are marked less", () => {
   assert.deepEqual(shade(-0.001, 1), UNSHADED);
 });
 
-const css = readFileSync("src/base.css", "utf8");
+const css = readFileSync("src/page/base.css", "utf8");
 const rgb = (hex: string) => [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
 /** A colour of the style sheet in the light and in the dark theme. */
 const both = (name: string) =>

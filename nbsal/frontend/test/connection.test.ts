@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sender } from "../src/connection";
-import { offlineModel } from "../src/offline";
+import { sender } from "../src/page/connection";
+import { offlineModel } from "../src/page/offline";
 
 /** What an idle view hears of its connection after `lose` has changed its model. */
 async function stopped(lose: (model: ReturnType<typeof idleModel>) => void) {

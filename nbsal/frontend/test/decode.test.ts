@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rowsOf, tokensOf } from "../src/decode";
+import { rowsOf, tokensOf } from "../src/page/decode";
 
 /** Numbers as `wire.py` packs them; a page may get them at an odd address. */
 function int32(...values: number[]) {

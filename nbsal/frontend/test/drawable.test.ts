@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { undrawable } from "../src/drawable";
+import { undrawable } from "../src/text/drawable";
 
 test("many marks in a row and endless words are refused, in either text", () => {
   for (const text of [`e${"\u0301".repeat(20_000)}`, "x".repeat(100_000), "7a".repeat(6000)]) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { commonEnds, marksAfterEdit } from "../src/edited";
+import { commonEnds, marksAfterEdit } from "../src/text/edited";
 
 const mark = (start: number, end: number, part = 0) => ({ part, start, end, tokens: [start] });
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatPercent, formatScore, formatScores } from "../src/format";
+import { formatPercent, formatScore, formatScores } from "../src/page/format";
 
 test("scores are short and signed", () => {
   const scores = [0, 0.42, -1.5, 1234, 12345, 0.00012].map((score) => formatScore(score));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Steps, stepTag } from "../src/game-words";
+import { type Steps, stepTag } from "../src/panels/game-words";
 
 const hiding: Steps = {
   game: "hiding",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { attentionOf, attentionWords, changesOf, headsOn, unitsOf } from "../src/head-words";
-import type { Decision } from "../src/traits";
+import type { Decision } from "../src/page/traits";
+import { attentionOf, attentionWords, changesOf, headsOn, unitsOf } from "../src/panels/head-words";
 
 const token = (start: number, end: number, first: boolean, special = false, name = "") => ({
   part: 0,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changeWords, nameInSentence } from "../src/headline";
+import { changeWords, nameInSentence } from "../src/text/headline";
 
 const words = (before: number, after: number) => changeWords(before, after).map((text) => text.replace("\u202f", " "));
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nextItem } from "../src/keyboard";
+import { nextItem } from "../src/page/keyboard";
 
 const press = (key: string, active: number, navigation?: Parameters<typeof nextItem>[3]) =>
   nextItem({ key }, active, 10, navigation);

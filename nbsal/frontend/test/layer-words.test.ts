@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { blankWords, cellWords, layerName, layersFinding } from "../src/layer-words";
+import { blankWords, cellWords, layerName, layersFinding } from "../src/text/layer-words";
 
 const texts = ["slow", "warm", "!", "Warm"];
 const finding = (...rows: number[][]) => layersFinding(rows, texts, "word").join("");

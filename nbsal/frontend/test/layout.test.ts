@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BLOCK, bins, blocks, range } from "../src/layout";
+import { BLOCK, bins, blocks, range } from "../src/text/layout";
 
 const marks = (count: number, part = 0) => Array.from({ length: count }, () => ({ part }));
 const spaces = (count: number) => Array<string>(count).fill(" ");

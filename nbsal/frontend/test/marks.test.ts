@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { gapsOf, largestOf, marksOf, namedMark, ranks, totals } from "../src/marks";
+import { gapsOf, largestOf, marksOf, namedMark, ranks, totals } from "../src/text/marks";
 
 const token = (start: number, end: number, { first = true, special = false, part = 0 } = {}) => {
   return { part, start, end, first, special };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { offlineModel, restoreBytes } from "../src/offline";
+import { offlineModel, restoreBytes } from "../src/page/offline";
 
 test("listeners of a trait are called when it changes, and only then", () => {
   const model = offlineModel({ level: "token" });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Message } from "../src/context";
-import { offlineModel } from "../src/offline";
-import { requests } from "../src/request";
+import type { Message } from "../src/page/context";
+import { offlineModel } from "../src/page/offline";
+import { requests } from "../src/page/request";
 
 interface Request {
   ask: string;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { history } from "../src/undo";
+import { history } from "../src/controls/undo";
 
 interface State {
   text: string;

@@ -1,6 +1,6 @@
 """What a game says in words: its finding, and the decision at each step.
 
-`frontend/src/game-words.ts` describes a step in the page with the same words.
+`frontend/src/panels/game-words.ts` describes a step in the page with the same words.
 """
 
 from collections.abc import Sequence

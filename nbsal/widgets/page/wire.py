@@ -1,6 +1,6 @@
 """Results packed for the page: tokens and scores as little-endian arrays.
 
-The page decodes them in `frontend/src/decode.ts`; no other code reads these bytes. A token takes ten bytes, each of
+The page decodes them in `frontend/src/page/decode.ts`; no other code reads these bytes. A token takes ten bytes, each of
 its scores four more; the name of a token is sent only if the text does not tell it.
 """
 

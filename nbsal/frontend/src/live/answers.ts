@@ -1,8 +1,8 @@
 // From the inputs of a view to a question for the model, and from its answer to the traits that show it.
 
-import { isBlank } from "../blank";
-import { type Token, tokensOf } from "../decode";
-import type { Statement, Text } from "../traits";
+import { type Token, tokensOf } from "../page/decode";
+import type { Statement, Text } from "../page/traits";
+import { isBlank } from "../text/blank";
 import { type Compared, findings } from "./comparison";
 import { decision, type Named, notes, predicted, wiredScores, wiredTokens } from "./decision";
 import type { ClassTarget, Explained, MethodName, Request, Scores } from "./engine";

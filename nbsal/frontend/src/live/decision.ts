@@ -1,8 +1,8 @@
 // An explanation in the traits that Python would set: tokens and scores packed, and what the model decided.
 
-import type { WiredTokens } from "../decode";
-import { plural } from "../format";
-import type { Decision } from "../traits";
+import type { WiredTokens } from "../page/decode";
+import { plural } from "../page/format";
+import type { Decision } from "../page/traits";
 import type { Explained, Request, Scores } from "./engine";
 import type { Piece } from "./wordpiece";
 

@@ -1,8 +1,8 @@
 // The model of a view in a live page: it stands where Python does, and answers from a model that runs in the page.
 
-import type { Message, Model } from "../context";
-import { offlineModel } from "../offline";
-import type { MethodChoice, Text } from "../traits";
+import type { Message, Model } from "../page/context";
+import { offlineModel } from "../page/offline";
+import type { MethodChoice, Text } from "../page/traits";
 import { partsOf, refusal, requestsOf, traitsOf, type ViewName } from "./answers";
 import type { Explained, Request } from "./engine";
 

@@ -1,9 +1,9 @@
 // What is said of a result that nothing has checked: the decision and the words that are ranked first, as in Python.
 
-import type { Token } from "../decode";
-import { confidence, nameInSentence } from "../headline";
-import { marksOf, totals } from "../marks";
-import type { Phrase, Statement } from "../traits";
+import type { Token } from "../page/decode";
+import type { Phrase, Statement } from "../page/traits";
+import { confidence, nameInSentence } from "../text/headline";
+import { marksOf, totals } from "../text/marks";
 
 const LEANING = 0.6; // probability below which a decision is doubtful
 const MOST = 0.5; // share of the scores on special tokens above which the sentence is about the words alone

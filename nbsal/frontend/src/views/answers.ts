@@ -1,31 +1,39 @@
 // A reply beside its sources: choosing words on either side shades the other; rivals, strikes, the matrix, the curve.
 
-import { sourceCards, struckTokens } from "../answer-cards";
-import { carriersStrip } from "../answer-carriers";
-import { type Explained, explained, partOf, replyContext, selectReply } from "../answer-choice";
-import { curvePanel } from "../answer-curve";
-import { type AnswerData, answerMarks, answerReader, contentOf, fadedMarks, sharesOf, textOf } from "../answer-data";
-import { dropsPanel, logText } from "../answer-drops";
-import { shareMatrix } from "../answer-matrix";
-import { answerReadout } from "../answer-readout";
-import { rivalChoice } from "../answer-rivals";
-import type { AnswersTraits } from "../answer-traits";
-import { bind, type Context } from "../context";
-import { colourScale, displayMenu, SHADING, segments } from "../display";
-import { h } from "../dom";
-import { layerStepper } from "../explainer-controls";
-import { plural } from "../format";
-import { nameInSentence, phraseNodes } from "../headline";
-import { legend } from "../legend";
-import { largestOf } from "../marks";
-import { methodPicker } from "../method-picker";
-import { mount } from "../mount";
-import { saveMenu } from "../save";
-import { scoredText } from "../scored-text";
-import { shareBar, specialShare } from "../share-bar";
-import type { Side } from "../side";
-import type { Phrase, ShadedTraits } from "../traits";
-import { undo } from "../undo";
+import { colourScale, displayMenu, SHADING, segments } from "../controls/display";
+import { layerStepper } from "../controls/explainer-controls";
+import { methodPicker } from "../controls/method-picker";
+import { saveMenu } from "../controls/save";
+import type { Side } from "../controls/side";
+import { undo } from "../controls/undo";
+import type { AnswersTraits } from "../page/answer-traits";
+import { bind, type Context } from "../page/context";
+import { h } from "../page/dom";
+import { plural } from "../page/format";
+import { mount } from "../page/mount";
+import type { Phrase, ShadedTraits } from "../page/traits";
+import { sourceCards, struckTokens } from "../panels/answer-cards";
+import { carriersStrip } from "../panels/answer-carriers";
+import { type Explained, explained, partOf, replyContext, selectReply } from "../panels/answer-choice";
+import { curvePanel } from "../panels/answer-curve";
+import {
+  type AnswerData,
+  answerMarks,
+  answerReader,
+  contentOf,
+  fadedMarks,
+  sharesOf,
+  textOf,
+} from "../panels/answer-data";
+import { dropsPanel, logText } from "../panels/answer-drops";
+import { shareMatrix } from "../panels/answer-matrix";
+import { answerReadout } from "../panels/answer-readout";
+import { rivalChoice } from "../panels/answer-rivals";
+import { nameInSentence, phraseNodes } from "../text/headline";
+import { legend } from "../text/legend";
+import { largestOf } from "../text/marks";
+import { scoredText } from "../text/scored-text";
+import { shareBar, specialShare } from "../text/share-bar";
 
 const TITLE =
   "Measured: the same reply is scored again without each source. The scores, which shade the text, only propose sources.";

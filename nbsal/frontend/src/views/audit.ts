@@ -1,15 +1,15 @@
 // An audit: words as bars of what hiding them corrects and breaks, with their texts; the mistakes and the slices.
 
-import { auditOf } from "../audit-data";
-import { mistakeList, openedMistake, sliceBars } from "../audit-mistakes";
-import { wordTexts } from "../audit-texts";
-import type { AuditTraits } from "../audit-traits";
-import { wordTable } from "../audit-words";
-import { h } from "../dom";
-import { phraseNodes } from "../headline";
-import { mount } from "../mount";
-import { saveMenu } from "../save";
-import { undo } from "../undo";
+import { saveMenu } from "../controls/save";
+import { undo } from "../controls/undo";
+import type { AuditTraits } from "../page/audit-traits";
+import { h } from "../page/dom";
+import { mount } from "../page/mount";
+import { auditOf } from "../panels/audit-data";
+import { mistakeList, openedMistake, sliceBars } from "../panels/audit-mistakes";
+import { wordTexts } from "../panels/audit-texts";
+import { wordTable } from "../panels/audit-words";
+import { phraseNodes } from "../text/headline";
 
 export default /* @__PURE__ */ mount<AuditTraits>("audit", (context) => {
   const { main, side, on } = context;

@@ -1,14 +1,14 @@
 // A table of explained texts, sorted and filtered; one of them is opened beside it, or under its row.
 
-import { bind, type Context } from "../context";
-import { colourScale, displayMenu, SHADING, segments } from "../display";
-import { closest, debounce, h, onAbort, sanitize, stopPropagation } from "../dom";
-import { formatPercent } from "../format";
-import { mount } from "../mount";
-import { openedText } from "../opened-text";
-import { saveMenu } from "../save";
-import { tableRows } from "../table-rows";
-import type { BrowseTraits, Column, TablePage } from "../traits";
+import { colourScale, displayMenu, SHADING, segments } from "../controls/display";
+import { saveMenu } from "../controls/save";
+import { bind, type Context } from "../page/context";
+import { closest, debounce, h, onAbort, sanitize, stopPropagation } from "../page/dom";
+import { formatPercent } from "../page/format";
+import { mount } from "../page/mount";
+import type { BrowseTraits, Column, TablePage } from "../page/traits";
+import { tableRows } from "../panels/table-rows";
+import { openedText } from "../text/opened-text";
 
 type BrowseContext = Context<BrowseTraits>;
 

@@ -1,15 +1,15 @@
 // A word cloud for each class; a chosen word is ringed, and its texts follow.
 
-import { type CloudReadout, cloudOf, hueOf } from "../cloud";
-import { bind, type Context } from "../context";
-import { segments } from "../display";
-import { h, onAbort } from "../dom";
-import { excerpt } from "../excerpt";
-import { plural } from "../format";
-import { mount } from "../mount";
-import { popover } from "../popover";
-import { saveMenu } from "../save";
-import type { Cloud, CloudSummary, CloudsTraits, WordText } from "../traits";
+import { type CloudReadout, cloudOf, hueOf } from "../charts/cloud";
+import { segments } from "../controls/display";
+import { popover } from "../controls/popover";
+import { saveMenu } from "../controls/save";
+import { bind, type Context } from "../page/context";
+import { h, onAbort } from "../page/dom";
+import { plural } from "../page/format";
+import { mount } from "../page/mount";
+import type { Cloud, CloudSummary, CloudsTraits, WordText } from "../page/traits";
+import { excerpt } from "../text/excerpt";
 
 type CloudsContext = Context<CloudsTraits>;
 

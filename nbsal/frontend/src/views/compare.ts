@@ -1,27 +1,27 @@
 // Two explanations of one text beside each other, the strongest words of both, and their difference.
 
-import { isBlank, PROMPT } from "../blank";
-import { bind, type Context } from "../context";
-import { colourScale, displayMenu, type Setting, SHADING, scaleSetting, segments } from "../display";
-import { consume, h } from "../dom";
-import { textEditor, typing } from "../editor";
-import { methodControls, selectionButton, topSetting } from "../explainer-controls";
-import { type Explanation, explanationReader } from "../explanation";
-import { formatPercent, formatScore, plural } from "../format";
-import { phraseNodes } from "../headline";
-import { legend } from "../legend";
-import { largestOf, type Mark, marksOf, totals } from "../marks";
-import { minimap } from "../minimap";
-import { mount } from "../mount";
-import { outcomes } from "../outcomes";
-import { badge, pairedDots } from "../paired-dots";
-import { type Readout, readoutLine, scoreWords, UNSCORED } from "../readout";
-import { saveMenu } from "../save";
-import { scoredText } from "../scored-text";
-import { search } from "../search";
-import { firstSide, type Side, secondSide } from "../side";
-import type { CompareTraits } from "../traits";
-import { EXPLAINED, undoable } from "../undo";
+import { badge, pairedDots } from "../charts/paired-dots";
+import { colourScale, displayMenu, type Setting, SHADING, scaleSetting, segments } from "../controls/display";
+import { methodControls, selectionButton, topSetting } from "../controls/explainer-controls";
+import { outcomes } from "../controls/outcomes";
+import { saveMenu } from "../controls/save";
+import { firstSide, type Side, secondSide } from "../controls/side";
+import { EXPLAINED, undoable } from "../controls/undo";
+import { bind, type Context } from "../page/context";
+import { consume, h } from "../page/dom";
+import { formatPercent, formatScore, plural } from "../page/format";
+import { mount } from "../page/mount";
+import type { CompareTraits } from "../page/traits";
+import { isBlank, PROMPT } from "../text/blank";
+import { textEditor, typing } from "../text/editor";
+import { type Explanation, explanationReader } from "../text/explanation";
+import { phraseNodes } from "../text/headline";
+import { legend } from "../text/legend";
+import { largestOf, type Mark, marksOf, totals } from "../text/marks";
+import { minimap } from "../text/minimap";
+import { type Readout, readoutLine, scoreWords, UNSCORED } from "../text/readout";
+import { scoredText } from "../text/scored-text";
+import { search } from "../text/search";
 
 type CompareContext = Context<CompareTraits>;
 

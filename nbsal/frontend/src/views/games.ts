@@ -1,23 +1,23 @@
 // The hiding and revealing games: words are hidden or revealed one after the other, and the decision follows.
 
-import { beforeAfter } from "../before-after";
-import { lineChart } from "../chart";
-import { nearest, ticks, valueAt } from "../chart-geometry";
-import { bind, type Context } from "../context";
-import { SHADING, segments } from "../display";
-import { closest, consume, h } from "../dom";
-import { type Explanation, explanationReader } from "../explanation";
-import { formatPercent } from "../format";
-import { type Steps, stepTag, VERBS } from "../game-words";
-import { nameInSentence } from "../headline";
-import type { Mark } from "../marks";
-import { mount } from "../mount";
-import { player } from "../player";
-import { reading } from "../reading";
-import { saveMenu } from "../save";
-import { firstSide } from "../side";
-import type { Game, GamesTraits, PlayedGames } from "../traits";
-import { EXPLAINED, undo } from "../undo";
+import { beforeAfter } from "../charts/before-after";
+import { lineChart } from "../charts/chart";
+import { nearest, ticks, valueAt } from "../charts/chart-geometry";
+import { SHADING, segments } from "../controls/display";
+import { player } from "../controls/player";
+import { saveMenu } from "../controls/save";
+import { firstSide } from "../controls/side";
+import { EXPLAINED, undo } from "../controls/undo";
+import { bind, type Context } from "../page/context";
+import { closest, consume, h } from "../page/dom";
+import { formatPercent } from "../page/format";
+import { mount } from "../page/mount";
+import type { Game, GamesTraits, PlayedGames } from "../page/traits";
+import { type Steps, stepTag, VERBS } from "../panels/game-words";
+import { type Explanation, explanationReader } from "../text/explanation";
+import { nameInSentence } from "../text/headline";
+import type { Mark } from "../text/marks";
+import { reading } from "../text/reading";
 
 type GamesContext = Context<GamesTraits>;
 

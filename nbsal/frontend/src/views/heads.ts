@@ -1,20 +1,20 @@
 // The attention heads of a model: what each follows, what it attends to, and what the decision is without some of them.
 
-import { attentionPanel } from "../attention";
-import { beforeAfter } from "../before-after";
-import type { Context } from "../context";
-import { SHADING } from "../display";
-import { h } from "../dom";
-import { type Explanation, explanationReader } from "../explanation";
-import { headControls, methodHint } from "../head-controls";
-import { headGrid, headSwitches, headsAct } from "../head-grid";
-import { changesOf } from "../head-words";
-import { mount } from "../mount";
-import { reading } from "../reading";
-import { saveMenu } from "../save";
-import { firstSide } from "../side";
-import type { HeadsTraits } from "../traits";
-import { undo } from "../undo";
+import { attentionPanel } from "../charts/attention";
+import { beforeAfter } from "../charts/before-after";
+import { headGrid, headSwitches, headsAct } from "../charts/head-grid";
+import { SHADING } from "../controls/display";
+import { headControls, methodHint } from "../controls/head-controls";
+import { saveMenu } from "../controls/save";
+import { firstSide } from "../controls/side";
+import { undo } from "../controls/undo";
+import type { Context } from "../page/context";
+import { h } from "../page/dom";
+import { mount } from "../page/mount";
+import type { HeadsTraits } from "../page/traits";
+import { changesOf } from "../panels/head-words";
+import { type Explanation, explanationReader } from "../text/explanation";
+import { reading } from "../text/reading";
 
 type HeadsContext = Context<HeadsTraits>;
 

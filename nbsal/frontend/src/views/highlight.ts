@@ -1,13 +1,13 @@
 // A text with its words shaded by how much they speak for or against the decision, and the words by score.
 
-import type { Context } from "../context";
-import { SHADING } from "../display";
-import { explanationReader } from "../explanation";
-import { mount } from "../mount";
-import { ranking } from "../ranking";
-import { reading } from "../reading";
-import type { HighlightTraits } from "../traits";
-import { EXPLAINED, undo } from "../undo";
+import { SHADING } from "../controls/display";
+import { EXPLAINED, undo } from "../controls/undo";
+import type { Context } from "../page/context";
+import { mount } from "../page/mount";
+import type { HighlightTraits } from "../page/traits";
+import { ranking } from "../panels/ranking";
+import { explanationReader } from "../text/explanation";
+import { reading } from "../text/reading";
 
 export default /* @__PURE__ */ mount<HighlightTraits>("highlight", (context: Context<HighlightTraits>) => {
   const { main, side, on } = context;

@@ -1,19 +1,19 @@
 // A text at one layer, and beside it every layer by words; walking the layers paints the text at once.
 
-import { shade } from "../colour";
-import { bind, type Context } from "../context";
-import { colourScale, SHADING, scaleSetting } from "../display";
-import { h } from "../dom";
-import { type Explanation, explanationReader } from "../explanation";
-import { heatmap } from "../heatmap";
-import { blankWords, cellWords, layerName, layersFinding } from "../layer-words";
-import { largestOf, type Mark, marksOf, namedMark, ranks, totals } from "../marks";
-import { mount } from "../mount";
-import { reading } from "../reading";
-import { nameNodes, scoreWords } from "../readout";
-import { hoverSender } from "../scored-text";
-import type { LayersTraits } from "../traits";
-import { EXPLAINED, undo } from "../undo";
+import { heatmap } from "../charts/heatmap";
+import { colourScale, SHADING, scaleSetting } from "../controls/display";
+import { EXPLAINED, undo } from "../controls/undo";
+import { bind, type Context } from "../page/context";
+import { h } from "../page/dom";
+import { mount } from "../page/mount";
+import type { LayersTraits } from "../page/traits";
+import { shade } from "../text/colour";
+import { type Explanation, explanationReader } from "../text/explanation";
+import { blankWords, cellWords, layerName, layersFinding } from "../text/layer-words";
+import { largestOf, type Mark, marksOf, namedMark, ranks, totals } from "../text/marks";
+import { reading } from "../text/reading";
+import { nameNodes, scoreWords } from "../text/readout";
+import { hoverSender } from "../text/scored-text";
 
 const HINT = "Point at a cell to see its score. The keys \u2191 and \u2193 change the layer.";
 

@@ -1,21 +1,21 @@
 // A text and what explains it; beside it its layers, its hiding curve and its heads, which unfold, with one selection.
 
-import { bind, type Context } from "../context";
-import { rowsOf } from "../decode";
-import { SHADING, scaleSetting } from "../display";
-import { h } from "../dom";
-import { type Explanation, explanationReader } from "../explanation";
-import { fold, watchSight } from "../fold";
-import { headsAct } from "../head-grid";
-import { layerName } from "../layer-words";
-import type { Mark } from "../marks";
-import { chosenMethod } from "../method-lists";
-import { mount } from "../mount";
-import { ranking } from "../ranking";
-import { reading } from "../reading";
-import { firstSide } from "../side";
-import type { WorkbenchTraits } from "../traits";
-import { undo } from "../undo";
+import { headsAct } from "../charts/head-grid";
+import { SHADING, scaleSetting } from "../controls/display";
+import { chosenMethod } from "../controls/method-lists";
+import { firstSide } from "../controls/side";
+import { undo } from "../controls/undo";
+import { bind, type Context } from "../page/context";
+import { rowsOf } from "../page/decode";
+import { h } from "../page/dom";
+import { mount } from "../page/mount";
+import type { WorkbenchTraits } from "../page/traits";
+import { fold, watchSight } from "../panels/fold";
+import { ranking } from "../panels/ranking";
+import { type Explanation, explanationReader } from "../text/explanation";
+import { layerName } from "../text/layer-words";
+import type { Mark } from "../text/marks";
+import { reading } from "../text/reading";
 import { hiddenTokens, hidingPanel, strikeHidden } from "./games";
 import { headsPanel, SWITCHES, UNDONE } from "./heads";
 import { layersPanel } from "./layers";

@@ -1,0 +1,187 @@
+// What the chosen head attends to: a map from words to words, what the head is known for, and a button that switches it.
+
+import type { Context } from "../page/context";
+import { h, sanitize } from "../page/dom";
+import { formatPercent } from "../page/format";
+import type { Head, HeadsTraits } from "../page/traits";
+import { attentionHeading, attentionOf, attentionWords, headName, type Unit, unitsOf } from "../panels/head-words";
+import { shade } from "../text/colour";
+import type { Explanation } from "../text/explanation";
+import { changeWords } from "../text/headline";
+import { ranks } from "../text/marks";
+import { hoverSender } from "../text/scored-text";
+import { type headSwitches, headsAct } from "./head-grid";
+import { heatmap } from "./heatmap";
+
+const AXES = "rows attend to columns";
+const CHOOSE = "Select a head to see its attention";
+const HINT = "Point at a cell to see how much a word attends to another.";
+const MOST_TOKENS = 512; // as in Python
+const MOST_ROWS = 40; // rows of a map; of a longer text those around the selected word
+
+export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: ReturnType<typeof headSwitches>) {
+  const { get, set, on, live, signal } = context;
+  const hover = hoverSender(context);
+  const title = h("h3", { "aria-live": "polite" }, CHOOSE);
+  const axes = h("span");
+  const readout = h("div", { class: "nbsal-readout", "aria-live": "polite" }, HINT);
+  const alone = h("span", { class: "nbsal-quiet" });
+  const button = h("button", {
+    class: "nbsal-button",
+    signal,
+    click: () => {
+      const head = get("head");
+      if (head) toggle(head);
+    },
+  });
+  const tools = h("div", { class: "nbsal-tools" }, button, alone);
+  let explanation: Explanation | null = null;
+  let units: Unit[] = [];
+  let weights: number[][] = []; // [query, key]
+  let [firstRow, drawnHead] = [0, ""]; // what the map shows
+  let drawn: unknown[] = []; // what it was drawn from
+
+  const select = (k: number | null) => {
+    const unit = k === null ? null : units[k];
+    if (unit?.special) return;
+    const same = !unit || JSON.stringify(get("selection")) === JSON.stringify(unit.tokens);
+    set({ selection: same ? [] : unit.tokens });
+  };
+  const grid = heatmap(context, "Attention by words", {
+    selectRow: (row) => select(firstRow + row),
+    selectColumn: select,
+    point: (cell) => {
+      const unit = cell && units[cell.column];
+      hover(unit && !unit.special ? unit.tokens[0] : null);
+      readout.textContent = cell && cell.row >= 0 ? sanitize(describe(cell.row, cell.column)) : HINT;
+    },
+  });
+  const body = h("div", { class: "nbsal-attention-map" }, grid.node, readout);
+  const node = h("section", { class: "nbsal-panel nbsal-attention" }, h("header", {}, title, axes), body, tools);
+
+  const describe = (row: number, column: number) => {
+    const from = firstRow + row;
+    return attentionWords(units[from].name, units[column].name, weights[from]?.[column] ?? 0);
+  };
+  const setTitle = (text: string) => {
+    if (title.textContent !== sanitize(text)) title.textContent = sanitize(text); // screen readers tell a change
+  };
+  const habitOf = ([block, head]: Head) => get("_heads").habits?.[block][head] ?? "";
+  const selectedUnits = () => {
+    const selection = new Set(get("selection"));
+    return units.flatMap(({ tokens }, k) => (tokens.some((i) => selection.has(i)) ? [k] : []));
+  };
+  /** What the selected words attend to, or the head in general. */
+  const attended = () => {
+    const from = selectedUnits();
+    const { here } = get("_attention");
+    if (!from.length) return `here ${here}`;
+    const sums = units.map((_, column) => from.reduce((sum, row) => sum + weights[row][column], 0) / from.length);
+    const best = sums.indexOf(Math.max(...sums));
+    const names = from.length > 1 ? `${from.length} words attend` : `${units[from[0]].name} attends`;
+    return `${names} most to ${units[best].name}, ${formatPercent(sums[best], 0)}`;
+  };
+  const drawState = () => {
+    const { head } = get("_attention");
+    if (!units.length || !head) return;
+    const from = selectedUnits();
+    const at = get("hover");
+    const pointed = at === null ? null : units.findIndex(({ tokens }) => tokens.includes(at));
+    grid.mark(from.length === 1 ? from[0] - firstRow : -1, new Set(from), pointed);
+    setTitle(attentionHeading(head, habitOf(head), attended()));
+  };
+  /** The rows to draw: all, or those around the selected word. */
+  const rowsInSight = () => {
+    const start = units.length > MOST_ROWS ? Math.max(0, (selectedUnits()[0] ?? 0) - MOST_ROWS / 2) : 0;
+    return Math.min(start, Math.max(0, units.length - MOST_ROWS));
+  };
+  const drawMap = (head: Head) => {
+    if (!explanation) return;
+    const { size = 0, top = 0, map } = get("_attention");
+    const weight = (query: number, key: number) => ((map?.getUint8(query * size + key) ?? 0) * top) / 255;
+    units = unitsOf(explanation.tokens, explanation.parts, get("level"));
+    weights = units.map((unit) => attentionOf(unit, units, weight));
+    firstRow = rowsInSight();
+    drawnHead = headName(head);
+    const largest = weights.reduce((most, row) => Math.max(most, ...row), 0);
+    const rowNames = units.slice(firstRow, firstRow + MOST_ROWS);
+    grid.draw({
+      rows: rowNames.map(({ name }) => name),
+      columns: units.map(({ name }) => name),
+      groups: [],
+      shade: (row, column) => shade(weights[firstRow + row][column], largest),
+      describe: ({ row, column }) => describe(row, column),
+      ranked: (row) => {
+        const order: number[] = [];
+        for (const [k, rank] of ranks(weights[firstRow + row]).entries()) order[rank - 1] = k;
+        return order;
+      },
+    });
+    grid.node.setAttribute("aria-label", `Attention of ${drawnHead}: ${AXES}`);
+    const range = `rows ${firstRow + 1}\u2013${firstRow + rowNames.length} of ${units.length}`;
+    axes.textContent = units.length > MOST_ROWS ? `${AXES} \u00b7 ${range}` : AXES;
+    drawState();
+  };
+  const drawTools = () => {
+    const head = get("head");
+    tools.hidden = !head || !live || !headsAct(context) || !get("_heads").on;
+    button.textContent = head && !isOn(head) ? "Switch this head on" : "Switch this head off";
+    const { alone: without, head: aloneHead } = get("_effect");
+    const { prediction, probabilities } = get("_result");
+    const [before, after] = [probabilities, without?.probabilities].map(
+      (list) => list?.find(([name]) => name === prediction)?.[1],
+    );
+    const current = String(aloneHead) === String(head) && before !== undefined && after !== undefined;
+    const [first, second] = current ? changeWords(before, after) : ["", ""];
+    alone.textContent = current
+      ? sanitize(`With this head alone off: ${prediction} ${first} \u2192 ${second}`)
+      : "\u00a0";
+  };
+  /** Why there is no map of the chosen head, or "". */
+  const reason = (head: Head) => {
+    if (!explanation) return CHOOSE;
+    if (explanation.tokens.length > MOST_TOKENS) return "The text is too long for a map of its attention.";
+    return live ? "" : `This is a saved page: the attention of ${headName(head)} needs Python.`;
+  };
+  const draw = () => {
+    const head = get("head");
+    const attention = get("_attention");
+    const current = attention.head && head && String(attention.head) === String(head);
+    const fits = attention.size === explanation?.tokens.length;
+    drawTools();
+    if (current && fits) {
+      const source = [attention, explanation?.tokens, get("level"), body.hidden];
+      if (source.some((value, i) => value !== drawn[i])) drawMap(head);
+      else drawState();
+      body.hidden = false;
+      drawn = [...source.slice(0, 3), false];
+      node.classList.remove("nbsal-pending");
+      return;
+    }
+    const text = head ? reason(head) : CHOOSE;
+    if (text) {
+      setTitle(text);
+      axes.textContent = "";
+      [units, body.hidden] = [[], true];
+    } else if (!drawnHead && head) {
+      setTitle(attentionHeading(head, habitOf(head)));
+      body.hidden = true;
+    }
+    node.classList.toggle("nbsal-pending", !text); // the map of another head stays, dim, until this one's is there
+  };
+  on(["selection"], () => {
+    const head = get("_attention").head;
+    if (head && units.length > MOST_ROWS && rowsInSight() !== firstRow) drawMap(head);
+    else drawState();
+  });
+  on(["hover"], drawState);
+  on(["head", "level"], draw);
+  return {
+    node,
+    draw(next: Explanation | null) {
+      explanation = next;
+      draw();
+    },
+    drawTools,
+  };
+}

@@ -1,0 +1,165 @@
+// A line chart with bands, and a position on it that is dragged or moved by keys. The drawing stretches, words do not.
+
+import { consume, h } from "../page/dom";
+import { formatPercent, formatScore } from "../page/format";
+import { clamp, nextItem } from "../page/keyboard";
+import { s } from "../page/svg";
+import { bandPath, fromTop, type Line, linePath, nearest, type Range, rangeOf, SIZE } from "./chart-geometry";
+
+export interface Chart {
+  lines: Line[];
+  /** The shares at which the position may stand. */
+  steps: number[];
+  /** The index of the current step. */
+  position: number;
+  /** Whether values are probabilities. */
+  probable: boolean;
+  /** Whether above half one class is predicted and below half the other. */
+  halved: boolean;
+  /** Labels below the plot: a share of its width, and words. */
+  ticks: [number, string][];
+  xLabel: string;
+  yLabel: string;
+  /** What bands show. */
+  bandLabel: string;
+  /** The current step in a few words. */
+  tag: string;
+}
+
+const HUES = 5; // styles of curves in chart.css
+const DASHES = ["", "7 3", "2 3", "8 3 2 3"];
+
+export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position: number) => void) {
+  let chart: Chart | null = null;
+  let dragging = false;
+
+  const moveToPointer = (event: PointerEvent) => {
+    if (!chart) return;
+    const { left, width } = plot.getBoundingClientRect();
+    moveTo(nearest(chart.steps, (event.clientX - left) / width));
+  };
+  const onPointerDown = (event: PointerEvent) => {
+    dragging = true;
+    plot.setPointerCapture(event.pointerId);
+    moveToPointer(event);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (!chart) return;
+    const count = chart.steps.length;
+    const position = nextItem(event, chart.position, count, { line: (from, down) => clamp(from - down, count) });
+    if (position === null) return;
+    moveTo(position);
+    consume(event);
+  };
+  const [drawing, places, tag] = [h("div"), h("div"), h("span", { class: "nbsal-tag" })];
+  const here = h("span", { class: "nbsal-here", hidden: true });
+  const plot = h(
+    "div",
+    {
+      class: "nbsal-plot",
+      role: "slider",
+      tabindex: 0,
+      "aria-valuemin": 0,
+      "aria-valuenow": 0,
+      signal,
+      pointerdown: onPointerDown,
+      pointermove: (event) => dragging && moveToPointer(event),
+      pointerup: () => (dragging = false),
+      pointercancel: () => (dragging = false),
+      keydown: onKeyDown,
+    },
+    drawing,
+    places,
+    here,
+  );
+  const [values, shares] = [h("div", { class: "nbsal-values" }), h("div", { class: "nbsal-shares" })];
+  const xLabel = h("div", { class: "nbsal-x-label" });
+  const node = h("div", { class: "nbsal-chart nbsal-invisible" }, tag, values, plot, shares, xLabel);
+  const legend = h("div", { class: "nbsal-key" });
+
+  /** Move the position without drawing the curves again. */
+  const place = (range: Range) => {
+    if (!chart) return;
+    const [share, y] = [chart.steps[chart.position], fromTop(chart.lines[0].values[chart.position], range)];
+    plot.style.setProperty("--x", `${100 * share}%`);
+    plot.style.setProperty("--y", `${100 * y}%`);
+    here.hidden = false;
+    tag.textContent = chart.tag;
+    plot.setAttribute("aria-valuenow", String(chart.position));
+    plot.setAttribute("aria-valuetext", chart.tag);
+  };
+
+  return {
+    node,
+    legend,
+    /** Mark shares of the width on the lower edge. */
+    mark(marked: number[]) {
+      places.replaceChildren(
+        ...marked.map((share) => {
+          const place = h("span", { class: "nbsal-place" });
+          place.style.left = `${100 * share}%`;
+          return place;
+        }),
+      );
+    },
+    draw(next: Chart) {
+      const same = chart?.lines === next.lines && chart.xLabel === next.xLabel;
+      node.classList.remove("nbsal-invisible");
+      chart = next;
+      const range = rangeOf(next.lines, next.probable);
+      place(range);
+      if (same) return;
+      drawing.replaceChildren(drawSvg(next, range));
+      plot.setAttribute("aria-label", `${next.yLabel}, ${next.xLabel}`);
+      plot.setAttribute("aria-valuemax", String(next.steps.length - 1));
+      values.replaceChildren(...valueLabels(range, next.probable));
+      shares.replaceChildren(...next.ticks.map(([share, words]) => tickLabel("left", share, words)));
+      xLabel.textContent = next.xLabel;
+      const bands = next.lines.some((line) => line.low);
+      const band = h("span", {}, h("i", { class: "nbsal-band-sample" }), next.bandLabel);
+      legend.replaceChildren(...next.lines.map((line, i) => legendItem(line, i, next.probable)), bands ? band : "");
+    },
+  };
+}
+
+function tickLabel(edge: "left" | "top", share: number, words: string) {
+  const label = h("span", {}, words);
+  label.style[edge] = `${100 * share}%`;
+  return label;
+}
+
+const valueLabels = (range: Range, probable: boolean) =>
+  [0, 0.5, 1].map((share) => {
+    const value = range.high - share * (range.high - range.low);
+    return tickLabel("top", share, probable ? (value ? formatPercent(value, 0) : "0") : formatScore(value));
+  });
+
+function drawSvg({ lines, halved }: Chart, range: Range) {
+  const svg = s("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, preserveAspectRatio: "none", "aria-hidden": "true" });
+  for (const y of [0, SIZE / 2, SIZE]) {
+    const half = y === SIZE / 2 && halved;
+    svg.append(s("line", { class: half ? "nbsal-half" : "nbsal-rule", x1: 0, x2: SIZE, y1: y, y2: y }));
+  }
+  for (const [i, line] of lines.entries())
+    if (line.low) svg.append(s("path", { class: `nbsal-band ${hue(line, i)}`, d: bandPath(line, range) }));
+  for (const [i, line] of [...lines.entries()].reverse())
+    svg.append(curve(line, i, linePath(line.at, line.values, range)));
+  return svg;
+}
+
+const hue = ({ random }: Line, i: number) => (random ? "nbsal-random" : `nbsal-line-${i % HUES}`);
+
+const curve = (line: Line, i: number, d: string) =>
+  s("path", {
+    class: `nbsal-curve ${hue(line, i)}`,
+    "stroke-dasharray": line.random ? "5 4" : DASHES[i % DASHES.length],
+    d,
+  });
+
+/** A line's name with a sample of the line and its mean. */
+function legendItem(line: Line, i: number, probable: boolean) {
+  const svg = s("svg", { width: 24, height: 8, "aria-hidden": "true" }, curve(line, i, "M0 4L24 4"));
+  const mean = probable ? formatPercent(line.area, 0) : formatScore(line.area);
+  const title = `area under the curve ${line.area.toFixed(3)}`;
+  return h("span", { title }, svg, `${line.name} \u00b7 mean ${mean}`);
+}

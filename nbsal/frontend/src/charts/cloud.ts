@@ -1,0 +1,188 @@
+// The words of one class as a cloud or as a list: chosen by mouse or by keys.
+
+import type { Context } from "../page/context";
+import { closest, consume, h, uniqueId } from "../page/dom";
+import { formatPercent, plural } from "../page/format";
+import { clamp, nextItem } from "../page/keyboard";
+import { s } from "../page/svg";
+import type { Cloud, CloudsTraits, Word } from "../page/traits";
+import { type Box, layOutCloud, typeSize } from "./cloud-layout";
+
+const PAD = 3; // pixels around a word, which belong to it: its ring is drawn there
+const BELOW = 5; // pixels below the line of letters that an underline needs
+const WEIGHT = 600;
+
+/** A word that is drawn; those of too few texts have no share and are listed. */
+type SizedWord = Word & { share: number };
+
+interface Measured extends Box {
+  size: number;
+  /** From the top of the box to the line on which the letters stand. */
+  baseline: number;
+  /** Of the letters. */
+  letters: number;
+}
+
+export interface CloudReadout {
+  say(parts: (Node | string)[] | null): void;
+}
+
+/** A style that colours an element in the hue of a class. */
+export const hueOf = (hue: number | null) => (hue === null ? "var(--nbsal-ink)" : `var(--nbsal-class-${hue})`);
+
+/** @param onRoom hears how many words found no room */
+export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: CloudReadout, signal: AbortSignal) {
+  const { get, set, live } = context;
+  const { label, words, texts } = cloud;
+  const sized = words.filter((word): word is SizedWord => word.share !== null); // the others come after them
+  const uid = uniqueId();
+  let options: (SVGElement | HTMLElement)[] = [];
+  let active = 0;
+  let drawnFor = ""; // form and width
+  let homeless = 0; // words that found no room
+
+  const isPicked = (k: number) => {
+    const picked = get("picked");
+    return picked?.[0] === label && picked[1] === words[k].word;
+  };
+  const drawPicked = () => {
+    for (const [k, option] of options.entries()) option?.setAttribute("aria-selected", String(isPicked(k)));
+  };
+  const activate = (k: number) => {
+    options[active]?.classList.remove("nbsal-active");
+    active = k;
+    options[k]?.classList.add("nbsal-active");
+    node.setAttribute("aria-activedescendant", `${uid}-${k}`);
+    readout.say(describe(words[k], label));
+  };
+  const pick = (k: number) => {
+    if (live) set({ picked: isPicked(k) ? null : [label, words[k].word] });
+    activate(k);
+  };
+  const wordAt = (event: Event) => Number(closest(event, "[data-word]")?.dataset.word ?? -1);
+  const onKeyDown = (event: KeyboardEvent) => {
+    const drawn = options.flatMap((option, k) => (option ? [k] : []));
+    const line = (from: number, direction: number) => clamp(from + direction, drawn.length);
+    const next = nextItem(event, Math.max(0, drawn.indexOf(active)), drawn.length, { line });
+    if (next !== null) activate(drawn[next]);
+    else if ((event.key === "Enter" || event.key === " ") && options[active]) pick(active);
+    else return;
+    consume(event);
+  };
+  const node = h("div", {
+    class: "nbsal-words",
+    role: "listbox",
+    tabindex: 0,
+    "aria-label": `Words of ${label}`,
+    signal,
+    keydown: onKeyDown,
+    focus: () => words.length && activate(options[active] ? active : 0),
+    blur: () => readout.say(null),
+    click: (event) => wordAt(event) >= 0 && pick(wordAt(event)),
+    pointerover: (event) => readout.say(wordAt(event) < 0 ? null : describe(words[wordAt(event)], label)),
+    pointerleave: () => readout.say(null),
+  });
+  const attributes = ({ also }: Word, k: number) => ({
+    id: `${uid}-${k}`,
+    role: "option",
+    "aria-selected": "false",
+    "data-word": k,
+    class: `nbsal-word${also ? " nbsal-shared" : ""}`,
+  });
+  const drawCloud = (width: number) => {
+    const measured = measure(sized, width, getComputedStyle(node).fontFamily);
+    const { places, height } = layOutCloud(measured, width);
+    homeless = places.filter((place) => !place).length;
+    options = [];
+    const groups = places.flatMap((place, k) => {
+      if (!place) return [];
+      const { width: w, height: h, size, baseline, letters } = measured[k];
+      const [x, y] = [place.x, place.y];
+      const box = { x: x + 0.5, y: y + 0.5, width: w - 1, height: h - 1, rx: 4 };
+      const type = { "font-size": size.toFixed(2), "text-anchor": "middle", x: x + w / 2, y: y + baseline };
+      const fit = { textLength: letters.toFixed(2), lengthAdjust: "spacingAndGlyphs" };
+      options[k] = s("g", attributes(sized[k], k), s("rect", box), s("text", { ...type, ...fit }, sized[k].word));
+      return [options[k]];
+    });
+    node.replaceChildren(s("svg", { width, height: Math.ceil(height), role: "presentation" }, ...groups));
+  };
+  const drawList = () => {
+    homeless = 0;
+    options = words.map((word, k) => {
+      const bar = h("i");
+      bar.style.setProperty("--length", `${100 * (word.share ?? 0)}%`);
+      return h(
+        "div",
+        attributes(word, k),
+        h("b", { title: word.word }, word.word),
+        bar,
+        h("span", {}, word.share === null ? "" : formatPercent(word.share, 0)),
+        h("span", {}, word.texts === null ? "" : plural(word.texts, "text")),
+      );
+    });
+    node.replaceChildren(...options);
+  };
+  const heading = h("h3", {}, label);
+  const rare = words.filter(({ share }) => share === null).map(({ word }) => word);
+  const rest = h("p", { class: "nbsal-quiet" }, rare.length ? `In too few texts: ${rare.join(", ")}` : "");
+  const section = h(
+    "section",
+    { class: "nbsal-panel nbsal-cloud" },
+    h(
+      "header",
+      {},
+      heading,
+      h("span", {}, texts === null ? "predicted class" : `predicted for ${plural(texts, "text")}`),
+    ),
+    words.length ? node : h("p", { class: "nbsal-quiet" }, `No word scores for ${label}.`),
+    rest,
+  );
+  section.style.setProperty("--hue", hueOf(cloud.hue));
+  return {
+    node: section,
+    drawPicked,
+    /** Draw the words in the room that there is; how many found none. */
+    draw() {
+      const drawn = get("form") === "list" ? words : sized;
+      node.hidden = !drawn.length;
+      rest.hidden = drawn === words || !rare.length;
+      if (!drawn.length) return 0;
+      const width = Math.floor(node.clientWidth);
+      const key = `${get("form")} ${get("form") === "cloud" ? width : ""}`;
+      if (!words.length || (get("form") === "cloud" && !width) || key === drawnFor) return homeless;
+      drawnFor = key;
+      node.classList.toggle("nbsal-listed", get("form") === "list");
+      if (get("form") === "list") drawList();
+      else drawCloud(width);
+      drawPicked();
+      return homeless;
+    },
+    /** Measure again, for example with another font. */
+    forget() {
+      drawnFor = "";
+    },
+  };
+}
+
+/** "dull · negative · in 3 texts · 79 % of the strongest word · also positive" */
+function describe({ word, share, texts, also }: Word, label: string): (Node | string)[] {
+  const occurs = texts === null ? "" : ` \u00b7 in ${plural(texts, "text")}`;
+  const others = also ? ` \u00b7 also ${also.join(", ")}` : "";
+  const size = share === null ? "" : ` \u00b7 ${formatPercent(share, 0)} of the strongest word`;
+  return [h("b", {}, word), ` \u00b7 ${label}${occurs}${size}${others}`];
+}
+
+/** The boxes of words as the browser draws them. */
+function measure(words: SizedWord[], width: number, family: string): Measured[] {
+  const canvas = document.createElement("canvas").getContext("2d");
+  return words.map(({ word, share, also }) => {
+    const size = typeSize(share, width);
+    if (canvas) canvas.font = `${WEIGHT} ${size}px ${family}`;
+    const metrics = canvas?.measureText(word);
+    const letters = metrics?.width ?? size * word.length * 0.6;
+    const above = metrics?.actualBoundingBoxAscent ?? size;
+    const below = Math.max(metrics?.actualBoundingBoxDescent ?? size / 4, also ? BELOW : 0);
+    const height = above + below + 2 * PAD;
+    return { width: letters + 2 * PAD, height, size, baseline: above + PAD, letters };
+  });
+}

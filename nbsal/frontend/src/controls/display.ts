@@ -1,0 +1,129 @@
+// The display settings, folded away: the unit, the signs, and how strongly scores are coloured. No number changes.
+
+import { type Binding, bind, type Context } from "../page/context";
+import { h, stopPropagation, throttle } from "../page/dom";
+import type { Scale, ShadedTraits, ViewTraits } from "../page/traits";
+import type { ColourScale } from "../text/colour";
+import { popover } from "./popover";
+
+type Shading = ViewTraits & Pick<ShadedTraits, "level" | "signed" | "gamma" | "clip">;
+
+/** The traits of the display settings. */
+export const SHADING: (keyof Shading)[] = ["level", "signed", "gamma", "clip"];
+const SEND_INTERVAL = 50; // ms between two messages of one slider
+const STRONGEST_GAMMA = 3;
+
+export type Setting = (Node | string)[];
+
+/** A choice of a few values, side by side. */
+export function segments<Value extends string | number | boolean | null>(
+  { name, get, set, mirror, signal }: Binding<Value>,
+  label: string,
+  values: [Value, string][],
+) {
+  const buttons = values.map(([value, words]) => h("button", { signal, click: () => set(value) }, words));
+  mirror(() => {
+    for (const [i, [value]] of values.entries()) buttons[i].setAttribute("aria-pressed", String(get() === value));
+  });
+  return h("span", { class: "nbsal-segments", role: "group", "aria-label": label, "data-trait": name }, ...buttons);
+}
+
+/** A slider from 0 to 100 whose value stands for that of a trait. */
+function percentage(
+  { name, get, set, mirror, signal }: Binding<number>,
+  label: string,
+  least: number,
+  toPercent: (value: number) => number,
+  toValue: (percent: number) => number,
+) {
+  const send = throttle((value: number) => set(value), SEND_INTERVAL, signal);
+  const onInput = (): void => send(toValue(input.valueAsNumber));
+  const input = h("input", {
+    type: "range",
+    min: least,
+    max: 100,
+    "aria-label": label,
+    "data-trait": name,
+    signal,
+    input: onInput,
+    keydown: stopPropagation,
+  });
+  mirror(() => {
+    input.value = String(Math.round(toPercent(get())));
+  });
+  return input;
+}
+
+const shadingSettings = (context: Context<Shading>): Setting[] => [
+  [
+    "Unit",
+    segments(bind(context, "level"), "Unit", [
+      ["word", "Words"],
+      ["token", "Tokens"],
+    ]),
+  ],
+  [
+    "Show",
+    segments(bind(context, "signed"), "Show", [
+      [true, "For and against"],
+      [false, "For only"],
+    ]),
+  ],
+  [
+    "Faint scores",
+    percentage(
+      bind(context, "gamma"),
+      "Faint scores",
+      0,
+      (gamma) => 50 * (1 - Math.log(gamma) / Math.log(STRONGEST_GAMMA)),
+      (percent) => STRONGEST_GAMMA ** (1 - percent / 50),
+    ),
+    h("small", {}, "Further right, small scores become easier to see."),
+  ],
+  [
+    "Full colour at",
+    percentage(
+      bind(context, "clip"),
+      "Full colour at",
+      5,
+      (clip) => 100 * clip,
+      (percent) => percent / 100,
+    ),
+    h("small", {}, "100 % of the strongest word. Colours change, numbers never do."),
+  ],
+];
+
+/** Whether each row has a colour scale of its own. */
+export const scaleSetting = (scale: Binding<Scale>, separate: string, shared: string): Setting => [
+  "Scale",
+  segments(scale, "Scale", [
+    ["own", separate],
+    ["shared", shared],
+  ]),
+];
+
+/** Whether the scores on display speak for and against. */
+const isTwoSided = (get: Context<Shading>["get"]) => get("_result").signed !== false;
+
+/** The colour scale that the settings choose. */
+export const colourScale = ({ get }: Pick<Context<Shading>, "get">): ColourScale => ({
+  signed: get("signed") && isTwoSided(get),
+  gamma: get("gamma"),
+  clip: get("clip"),
+});
+
+export function displayMenu(context: Context<Shading>, more: Setting[] = []) {
+  const { get, set, mirror, signal } = context;
+  const reset = () => set({ level: "word", signed: true, gamma: 1, clip: 1 });
+  const standard = h("button", { class: "nbsal-link", signal, click: reset }, "Back to standard");
+  mirror(["level", "signed", "gamma", "clip"], () => {
+    standard.hidden = get("level") === "word" && get("signed") && get("gamma") === 1 && get("clip") === 1;
+  });
+  const rows = [...shadingSettings(context), ...more].flatMap(([label, ...controls]) => [
+    h("span", {}, label as string),
+    ...controls,
+  ]);
+  const sheet = h("div", {}, h("div", { class: "nbsal-settings" }, ...rows), standard);
+  mirror(["_rev"], () => sheet.classList.toggle("nbsal-one-sided", !isTwoSided(get)));
+  return popover(signal, ["Display"], sheet, "nbsal-plain", "nbsal-at-end").node;
+}

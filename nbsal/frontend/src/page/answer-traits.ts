@@ -1,0 +1,106 @@
+// Synced traits of the Answers view, exactly as its Python class in `nbsal/widgets/answers.py` declares them.
+
+import type { Line } from "../charts/chart-geometry";
+import type { WiredTokens } from "./decode";
+import type { Choices, Level, OrEmpty, PanelName, Phrase, ViewTraits } from "./traits";
+
+/** The part of the sources and of the reply that is shaded as one. */
+export type AnswerLevel = Level | "sentence" | "document";
+
+/** A source of an answer, as its card, its column and sentences name it. */
+export interface SourceCard {
+  label: string;
+  short: string;
+  name: string;
+  title: string;
+  status: "read" | "rewritten" | "not read";
+  /** The first token of each sentence. */
+  sentences: number[];
+  /** Which word of the reply falls most without it. */
+  headline: Phrase[];
+}
+
+/** What Python says of some tokens of the reply. */
+export interface AnswerPart {
+  tokens: number[];
+  rival?: string;
+  headline: Phrase[];
+  /** Above the log-probabilities: with all sources, without what is struck out (or null), without each that is read. */
+  heading: string;
+  logs: (number | null)[];
+  /** If scores are followed: the share that came through the reply, and by hop, the words that carried it. */
+  through?: OrEmpty<{ share: number; hops: [number[], string, number][][] }>;
+  /** The token that has rivals. */
+  at: number | null;
+}
+
+/** What the model says of its reply. */
+export interface ReplyFacts {
+  /** The position of its first token. */
+  start: number;
+  /** Null where a server does not tell. */
+  logprobs: (number | null)[];
+  /** Other tokens in the place of one, with their probabilities, if they are known. */
+  rivals: Record<number, [string, number | null][]>;
+  /** The first token of each sentence, and the tokens and the text of each phrase, by their numbers in the reply. */
+  sentences: number[];
+  phrases: number[][];
+  names: string[];
+  /** Shares of each source, and last of the reply so far, in each phrase. */
+  matrix: number[][];
+  finding: string;
+  /** The likeliest other tokens in the place of each one. */
+  next: [string, number][][];
+  /** Whether scores can be followed through the reply. */
+  follows: boolean;
+  /** Whether the sum of some rows of scores explains the sum of their tokens. */
+  linear: boolean;
+  generated: boolean;
+  /** The sources that were left out, in the order of `logs`, and the whole reply with its words and sentences. */
+  measured: number[];
+  parts: AnswerPart[];
+}
+
+/** Lines of the hiding curve and the tokens of each step, or why there are none. */
+export interface HidingCurve {
+  lines?: Line[];
+  order?: number[][];
+  unit?: string;
+  finding?: string;
+  band?: string;
+  why?: string;
+}
+
+export interface AnswersTraits extends ViewTraits {
+  level: AnswerLevel;
+  signed: boolean;
+  gamma: number;
+  clip: number;
+  /** Positions in the prompt; `selection` has numbers of tokens of the reply. */
+  source_selection: number[];
+  method: string;
+  layer: number | null;
+  /** How often scores are followed through the reply. */
+  hops: number | "all";
+  /** Whether words of the reply that the model is unsure of are faint. */
+  certainty: boolean;
+  /** The token that the one at number `at` is explained against. */
+  rival: string | null;
+  at: number | null;
+  /** Sources, or sentences of them, that are taken out. */
+  struck: (number | [number, number])[];
+  panels: PanelName[];
+  _choices: Choices;
+  _tokens: OrEmpty<WiredTokens>;
+  _scores: DataView;
+  _sources: SourceCard[];
+  _facts: OrEmpty<ReplyFacts>;
+  /** Scores of tokens that are a target of their own, perhaps rather than a rival. */
+  _own_scores: OrEmpty<{ tokens: number[]; rival: string; scores: DataView }>;
+  /** What is said of the selected tokens, where `parts` do not hold it. */
+  _chosen: OrEmpty<AnswerPart>;
+  _curve: HidingCurve;
+  /** The reply, while the model writes it. */
+  _draft: string;
+  _rewritten: OrEmpty<{ text: string; without: string; logprob: number | null; count: number }>;
+}

@@ -1,0 +1,395 @@
+// Synced traits of each view, exactly as its Python class in `nbsal/widgets` declares them.
+
+import type { Line } from "../charts/chart-geometry";
+import type { Pieces } from "../text/excerpt";
+import type { WiredTokens } from "./decode";
+
+/** The same keys without values: how a type is told apart from one that has them. */
+type Absent<T> = { [K in keyof T]?: undefined };
+/** A dictionary that Python leaves empty until there is a result. */
+export type OrEmpty<T> = T | Absent<T>;
+
+/** A text, or a pair of texts. */
+export type Text = string | [string, string];
+/** A piece of a sentence; the words for and against the target are marked like the text. */
+export type Phrase = ["text" | "class" | "for" | "against" | "struck", string];
+export type Level = "token" | "word";
+export type Scale = "own" | "shared";
+export type Status = "ready" | "computing" | "cancelling" | "cancelled" | "error";
+/** A class, a token, a span, a position with its label, a contrast of two classes; null is the prediction. */
+export type Target = string | number | (string | number | null)[] | { contrast: (string | number)[] } | null;
+/** A method that may be chosen. */
+export interface MethodChoice {
+  /** In code. */
+  name: string;
+  /** On screen. */
+  label: string;
+  /** What it shows, in a sentence. */
+  summary: string;
+  paper: string;
+  /** For a text of typical length. */
+  cost: string;
+  /** Whether its scores have both signs. */
+  signed: boolean;
+  /** Whether it explains one layer, and decodes it through the LM head. */
+  layered: boolean;
+  decodes: boolean;
+  group: "recommended" | "more" | "published";
+  /** Why it cannot explain this model, or "". */
+  unavailable: string;
+}
+/** Block and head. */
+export type Head = [number, number];
+export type Game = "hiding" | "revealing";
+/** Each class with its probability. */
+export type Probabilities = [string, number][];
+
+/** What the user may choose from. */
+export interface Choices {
+  /** The name of the list of methods; "" if there is none. */
+  methods: string;
+  /** The chosen method. */
+  method: MethodChoice | null;
+  /** A recommended method that explains one layer. */
+  layered: Pick<MethodChoice, "name" | "label"> | null;
+  /** The method that hides one word after the other. */
+  hiding: Pick<MethodChoice, "name" | "label"> | null;
+  labels: string[];
+  depth: number;
+  task: string;
+}
+
+/** What the model decided and which part of it is explained. */
+export interface Decision {
+  caption: string;
+  prediction: string;
+  target: string;
+  /** How labels read on screen, of those that are written otherwise in code. */
+  names: Record<string, string>;
+  method: string;
+  layer: number | number[] | string | null;
+  probabilities: Probabilities;
+  /** The probability of the prediction, also of a span; values have none. */
+  confidence: number | null;
+  /** First and last token of an answer span. */
+  answer: [number, number] | null;
+  notes: string[];
+  /** All settings, for a tooltip. */
+  settings: string;
+  /** Whether the scores depend on the target. */
+  about_target: boolean;
+  /** Whether they speak for and against it. */
+  signed: boolean;
+  /** What the scores measure. */
+  unit: string;
+}
+
+/** What is said of a result: how sure that is, the line below the sentence, and what was measured. */
+export interface Statement {
+  sentence: Phrase[];
+  state: "unchecked" | "supported" | "weak" | "contradicted";
+  evidence_line: string;
+  /** What was hidden, the value then, and the probability if it is one. */
+  effects: [string, string, number | null][];
+  /** What may tell more: another method, or a search for words that turn the decision. */
+  advice: "" | "rescue" | "search";
+}
+
+/** A check that runs, is offered, or failed; a search runs without a number of passes. */
+export interface Checking {
+  state: "waiting" | "checking" | "offered" | "failed";
+  done?: number;
+  passes?: number;
+  seconds?: number;
+  why?: string;
+}
+
+export interface ViewTraits {
+  /** Token positions. */
+  selection: number[];
+  /** The token under the pointer. */
+  hover: number | null;
+  status: Status;
+  error: string;
+  progress: number | null;
+  /** Seconds until the result, as far as the progress tells. */
+  _left: number | null;
+  /** Whether Python answers; false in a saved page. */
+  _live: boolean;
+  /** When a page without Python was saved, and how to change it. */
+  _saved: string;
+  /** Counts results: a view redraws when it changes. */
+  _rev: number;
+  _result: { notes?: string[]; settings?: string; signed?: boolean };
+  /** Of views that explain a text. */
+  text?: Text;
+  /** The values of the controls for which the result is. */
+  _inputs: Record<string, unknown>;
+  /** Whether the result is that of a quicker method, until the chosen one is ready. */
+  _preview: boolean;
+  /** How long the last result took. */
+  _seconds: number | null;
+}
+
+/** Traits of a view that shows the scores of one text. */
+export interface ExplanationTraits extends ViewTraits {
+  _tokens: OrEmpty<WiredTokens>;
+  _scores: DataView;
+  _result: Partial<Decision>;
+}
+
+/** Traits of a view bound to an explainer. */
+export interface ExplainerTraits extends ExplanationTraits {
+  text: Text;
+  method: string;
+  layer: number | null;
+  target: Target;
+  tau: number | null;
+  _choices: Choices;
+  /** Of each row of scores. */
+  _statements: Statement[];
+  _checking: OrEmpty<Checking>;
+}
+
+export interface ShadedTraits extends ExplainerTraits {
+  level: Level;
+  signed: boolean;
+  gamma: number;
+  clip: number;
+}
+
+export type HighlightTraits = ShadedTraits;
+
+export interface LayersTraits extends ShadedTraits {
+  scale: Scale;
+}
+
+export interface CompareTraits extends ShadedTraits {
+  other_method: string;
+  other_layer: number | null;
+  other_target: Target;
+  other_tau: number | null;
+  scale: Scale;
+  /** Whether the difference is shown too. */
+  difference: boolean;
+  _findings: OrEmpty<Record<Level, ComparedFindings>>;
+  _other_choices: Choices;
+  _other: OrEmpty<Decision>;
+  _result: Partial<Decision & { same_model: boolean }>;
+}
+
+/** What is said of two explanations. */
+interface ComparedFindings {
+  heading: string;
+  sentences: Record<Scale, Phrase[]>;
+}
+
+export type HeadKind = "syntactic" | "positional" | "both" | "unnamed" | "none";
+
+/** Every head as [block][head]. */
+export interface HeadGrid {
+  kinds: HeadKind[][];
+  /** What a cell says, in full and short; nothing for a head without a name. */
+  words: string[][][];
+  about: string[][];
+  /** What a head is known for, in a few words. */
+  habits: string[][];
+  /** 1 for a head that is on before any is toggled. */
+  on: number[][];
+  /** How many heads follow something, as a heading. */
+  finding: string;
+  studied: boolean;
+  /** Whether any head follows something. */
+  named: boolean;
+}
+
+/** A decision without some heads. */
+interface DecisionWithout {
+  prediction: string;
+  /** Of what was likeliest with them. */
+  probabilities: Probabilities;
+}
+
+/** The decision without the heads that are off, and without the chosen head alone. */
+export interface HeadEffect {
+  off: number;
+  total: number;
+  without: DecisionWithout | null;
+  alone: DecisionWithout | null;
+  head: Head | null;
+}
+
+export interface AttentionMap {
+  head: Head;
+  size: number;
+  /** The largest weight: what byte 255 stands for. */
+  top: number;
+  /** A byte for each [query, key]. */
+  map: DataView;
+  /** What the head attends to in this text, in a few words. */
+  here: string;
+}
+
+export interface HeadsTraits extends ShadedTraits {
+  kind: "both" | "syntactic" | "positional" | "none" | "all";
+  synt: number;
+  pos: number;
+  /** Heads that are switched by hand. */
+  toggled: Head[];
+  /** The head whose attention is shown. */
+  head: Head | null;
+  _heads: OrEmpty<HeadGrid>;
+  _effect: OrEmpty<HeadEffect>;
+  _attention: OrEmpty<AttentionMap>;
+}
+
+/** Curves of both games. */
+interface Curves {
+  lines: Record<Game, Line[]>;
+  /** What the curves say, as a heading. */
+  findings: Record<Game, string>;
+  /** What the curves measure. */
+  quantity: string;
+  /** What bands show. */
+  band: string;
+}
+
+/** Both games on one text, step by step. */
+export interface PlayedGames extends Curves {
+  /** The class or output on the curves. */
+  unit: string;
+  probable: boolean;
+  /** The number of words at each step. */
+  points: number[];
+  /** The tokens of each word, the most important word first. */
+  order: number[][];
+  labels: string[];
+  /** The probability of each label at each step. */
+  outcomes: Record<Game, number[][]>;
+  /** What is said at each step; null where the text is whole. */
+  statements: Record<Game, (Statement | null)[]>;
+}
+
+export interface GamesTraits extends ShadedTraits {
+  game: Game;
+  at: number;
+  _game: PlayedGames | (Curves & Absent<Omit<PlayedGames, keyof Curves>>) | Absent<PlayedGames>;
+}
+
+export type PanelName = "layers" | "games" | "heads" | "curve";
+
+export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
+  /** The panels that are open. */
+  panels: PanelName[];
+  /** Panels that are scrolled out of sight. */
+  _unseen: PanelName[];
+  scale: Scale;
+  _layers: { scores?: DataView; why?: string; statements?: Statement[]; notes?: string[] };
+  /** Why there are no games, or "". */
+  _no_games: string;
+}
+
+export interface Word {
+  word: string;
+  /** Its weight as a share of the largest; a word of too few texts has none. */
+  share: number | null;
+  /** In how many texts it scores for its class; null for a cloud without texts. */
+  texts: number | null;
+  /** Other classes that have it. */
+  also?: string[];
+}
+
+export interface Cloud {
+  label: string;
+  /** The number of its hue; classes beyond the first four have none. */
+  hue: number | null;
+  /** The number of its texts. */
+  texts: number | null;
+  words: Word[];
+}
+
+/** A text in which a picked word occurs. */
+export interface WordText {
+  number: number;
+  caption: string;
+  pieces: Pieces;
+}
+
+/** What is said of all clouds. */
+export interface CloudSummary {
+  /** Text, the hue of its class, whether it is a word of a cloud. */
+  sentence: [string, number | null, boolean][];
+  overlap: string;
+  hint: string;
+  explained: number;
+  total: number;
+}
+
+export interface CloudsTraits extends ViewTraits {
+  k: number;
+  unit: Level;
+  form: "cloud" | "list";
+  /** Class and word. */
+  picked: string[] | null;
+  /** Whether the clouds came without texts. */
+  _plain: boolean;
+  _clouds: Cloud[];
+  _summary: OrEmpty<CloudSummary>;
+  _texts_shown: OrEmpty<{
+    picked: [string, string] | null;
+    count: number;
+    texts: WordText[];
+    heading: string;
+    note: string;
+  }>;
+}
+
+export type Column = "number" | "text" | "prediction" | "confidence" | "label" | "top";
+
+/** A text that waits to be explained has a number and pieces only. */
+export interface TableRow {
+  number: number;
+  prediction?: string;
+  /** Values and spans have none. */
+  confidence?: number | null;
+  label?: string | null;
+  wrong?: boolean;
+  /** The strongest word. */
+  top?: string;
+  /** Whether that word speaks against what is explained. */
+  against?: boolean;
+  pieces: Pieces;
+}
+
+/** One page of the table. */
+export interface TablePage {
+  rows: TableRow[];
+  /** Classes to filter by. */
+  labels: string[];
+  /** Whether the true labels are known. */
+  judged: boolean;
+  page: number;
+  pages: number;
+  position: string;
+  sentence: string;
+  /** Texts with the class and the word that are filtered by, and how many of them are misclassified. */
+  counts: [number, number];
+  explained: number;
+  total: number;
+  opened: { number: number; statement: Statement } | null;
+}
+
+export interface BrowseTraits extends ExplanationTraits {
+  level: Level;
+  signed: boolean;
+  gamma: number;
+  clip: number;
+  sort: Column;
+  descending: boolean;
+  label: string | null;
+  wrong: boolean;
+  token: string;
+  page: number;
+  opened: number | null;
+  _table: OrEmpty<TablePage>;
+}

@@ -1,0 +1,174 @@
+// The sources of an answer as cards: the text shaded by what it adds, its share, and a button that strikes it out.
+
+import type { AnswersTraits, SourceCard } from "../page/answer-traits";
+import type { Context } from "../page/context";
+import { consume, h } from "../page/dom";
+import { formatPercent } from "../page/format";
+import type { ExplanationTraits } from "../page/traits";
+import type { ColourScale } from "../text/colour";
+import { largestOf, type Mark, totals } from "../text/marks";
+import type { RankedWord, Readout } from "../text/readout";
+import { type ScoredText, scoredText } from "../text/scored-text";
+import { type AnswerData, answerMarks } from "./answer-data";
+
+const NOT_READ = "The chat template leaves this out, so the model does not read it.";
+
+/** Describe a word of a source, or several. */
+export type Describe = (words: RankedWord[], pieces: number[], source: SourceCard) => void;
+
+type Struck = AnswersTraits["struck"];
+
+/** A view of the context in which a text's selection is that of the sources. */
+export function sourceContext(context: Context<AnswersTraits>): Context<ExplanationTraits> {
+  const { get, set, on } = context;
+  const rename = (names: string[]) => names.map((name) => (name === "selection" ? "source_selection" : name));
+  return {
+    ...context,
+    get: (name: string) => get((name === "selection" ? "source_selection" : name) as keyof AnswersTraits),
+    set: (traits: Partial<ExplanationTraits>) => {
+      if (!traits.selection) return set(traits as Partial<AnswersTraits>);
+      const cleared = get("selection").length ? { selection: [] } : {};
+      set({ source_selection: traits.selection, ...cleared });
+    },
+    on: (names: string[], call: () => void) => on(rename(names) as (keyof AnswersTraits & string)[], call),
+  } as unknown as Context<ExplanationTraits>;
+}
+
+/** The tokens of what is struck out. */
+export function struckTokens({ tokens, reply, sources }: AnswerData, struck: Struck): Set<number> {
+  const found = new Set<number>();
+  for (const [i, { part, special }] of tokens.slice(0, reply.start).entries()) {
+    if (special) continue;
+    const sentence = sources[part].sentences.filter((start) => start <= i).length - 1;
+    const isOut = struck.some((entry) =>
+      typeof entry === "number" ? entry === part : entry[0] === part && entry[1] === sentence,
+    );
+    if (isOut) found.add(i);
+  }
+  return found;
+}
+
+export function sourceCards(context: Context<AnswersTraits>, describe: Describe) {
+  const { get, set, live, signal } = context;
+  const mapped = sourceContext(context);
+  const node = h("div", { class: "nbsal-sources" });
+  let cards: ReturnType<typeof sourceCard>[] = [];
+  let data: AnswerData | null = null;
+
+  const strike = (source: number) => {
+    const struck = get("struck");
+    const others = struck.filter((entry) => [entry].flat()[0] !== source);
+    if (others.length < struck.length) return set({ struck: others });
+    set({ struck: [...struck, ...sentencesToStrike(source)] });
+  };
+  /** The selected sentences where sentences are shaded as one, else the whole source. */
+  const sentencesToStrike = (source: number): Struck => {
+    const starts = data?.sources[source].sentences ?? [];
+    const chosen = get("source_selection").filter((i) => data?.tokens[i]?.part === source);
+    if (get("level") !== "sentence" || !chosen.length) return [source];
+    const numbers = new Set(chosen.map((i) => starts.filter((start) => start <= i).length - 1));
+    return numbers.size === starts.length ? [source] : [...numbers].map((number) => [source, number]);
+  };
+  function sourceCard(source: SourceCard, number: number) {
+    const readout = {
+      draw: (words: RankedWord[], { pieces }: { pieces: number[] }) => describe(words, pieces, source),
+      setHint() {},
+    } as unknown as Readout;
+    const text: ScoredText = scoredText(mapped, `${source.label}, word by word`, readout);
+    const meter = h("i", { class: "nbsal-meter" });
+    const [share, drop] = [h("span", { class: "nbsal-score" }), h("span", { class: "nbsal-drop" })];
+    const button = h("button", {
+      class: "nbsal-link nbsal-needs-python",
+      disabled: !live,
+      signal,
+      click: () => strike(number),
+    });
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (!["Delete", "Backspace"].includes(event.key) || !live || button.inert) return;
+      strike(number);
+      consume(event);
+    };
+    text.node.addEventListener("keydown", onKeyDown, { signal });
+    const isRead = source.status !== "not read";
+    const box = h(
+      "section",
+      { class: "nbsal-source", "aria-label": source.label, role: "group", "data-source": number },
+      h(
+        "div",
+        { class: "nbsal-source-head" },
+        h("b", {}, source.label),
+        h("span", { class: "nbsal-source-title", dir: "auto" }, source.title),
+        h("span", { class: "nbsal-grow" }),
+        isRead && drop,
+        isRead && meter,
+        isRead && share,
+        isRead && button,
+      ),
+      isRead
+        ? h("div", { class: "nbsal-page" }, text.node)
+        : h("div", { class: "nbsal-page nbsal-text nbsal-quiet", dir: "auto" }, data?.parts[number] ?? ""),
+      !isRead && h("p", { class: "nbsal-quiet" }, NOT_READ),
+    );
+    return { box, text, meter, share, drop, button, marks: [] as Mark[], hidden: "" };
+  }
+
+  return {
+    node,
+    /** Lay out the texts; those of the same sources keep their cards. */
+    layOut(next: AnswerData) {
+      data = next;
+      const same = JSON.stringify(next.sources.map(({ label, title, status }) => [label, title, status]));
+      if (node.dataset.sources !== same) {
+        node.dataset.sources = same;
+        cards = next.sources.map(sourceCard);
+        node.replaceChildren(...cards.map(({ box }) => box));
+      }
+      for (const [number, card] of cards.entries()) {
+        card.marks = answerMarks(next, number, get("level"));
+        card.hidden = "";
+        card.text.node.setAttribute("aria-busy", String(!card.marks.length)); // while there are no words to choose
+        card.text.layOut({ marks: card.marks, parts: [next.parts[number]], answer: null });
+        card.box.classList.toggle("nbsal-long", card.text.long());
+      }
+    },
+    /** The largest score of a part that is shaded as one, and whether any is negative. */
+    extremes(scores: ArrayLike<number>): [number, boolean] {
+      const sums = cards.flatMap(({ marks }) => totals(marks, scores));
+      return [largestOf(sums), sums.some((sum) => sum < 0)];
+    },
+    paint(scores: ArrayLike<number>, scale: ColourScale, largest: number) {
+      for (const { text } of cards) text.paint(scores, scale, largest || 1);
+    },
+    /** Fill in the shares of the scores, and what leaving out each source changes. */
+    drawShares(shares: number[], falls: Map<number, string>, struck: Struck) {
+      for (const [number, { box, meter, share, drop, button }] of cards.entries()) {
+        const [value, name] = [shares[number], data?.sources[number].label ?? ""];
+        const isStruck = struck.some((entry) => [entry].flat()[0] === number);
+        meter.style.setProperty("--p", `${Math.round(100 * Math.abs(value))}%`);
+        meter.classList.toggle("nbsal-against", value < 0);
+        share.textContent = formatPercent(Math.abs(value) < 0.005 ? 0 : value, 0);
+        share.title = "Share of the scores";
+        drop.textContent = falls.get(number) ?? "";
+        drop.title = "Log-probability with and without this source";
+        box.classList.toggle("nbsal-struck", isStruck);
+        const sentence = !isStruck && typeof sentencesToStrike(number)[0] !== "number";
+        button.textContent = isStruck ? "Put back" : sentence ? "Strike out sentence" : "Strike out";
+        button.setAttribute("aria-pressed", String(isStruck));
+        button.setAttribute("aria-label", `${button.textContent}: ${name}`);
+      }
+    },
+    /** Hatch and strike the words of hidden tokens. */
+    strikeWords(hidden: Set<number>) {
+      for (const card of cards) {
+        const gone = card.marks.map(({ tokens }) => tokens.some((i) => hidden.has(i)));
+        const state = `${gone}`;
+        if (state === card.hidden) continue;
+        card.hidden = state;
+        for (const mark of card.text.node.querySelectorAll<HTMLElement>(".nbsal-mark"))
+          mark.classList.toggle("nbsal-hidden", gone[Number(mark.dataset.mark)]);
+      }
+    },
+    /** The words of all sources with their scores, to find the strongest. */
+    words: () => cards.flatMap(({ text }) => text.words()),
+  };
+}

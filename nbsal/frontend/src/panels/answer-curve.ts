@@ -1,0 +1,61 @@
+// The hiding curve of an answer: the log-probability of the reply as parts of the sources are hidden, best first.
+
+import { lineChart } from "../charts/chart";
+import { ticks } from "../charts/chart-geometry";
+import type { AnswersTraits } from "../page/answer-traits";
+import type { Context } from "../page/context";
+import { h } from "../page/dom";
+import type { AnswerData } from "./answer-data";
+import { logText } from "./answer-drops";
+import { fold } from "./fold";
+
+export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) {
+  const { get } = context;
+  let position = 0;
+  const heading = h("h3");
+  const chart = lineChart(context, (next) => {
+    position = next;
+    draw();
+    onMove();
+  });
+  const node = h(
+    "section",
+    { class: "nbsal-panel nbsal-evidence" },
+    h("header", { role: "presentation" }, heading, h("span", {}, "log-probability of a token")),
+    chart.node,
+    chart.legend,
+  );
+  function draw() {
+    const { lines, unit = "part", finding = "", band = "" } = get("_curve");
+    if (!lines) return;
+    const steps = lines[0].at;
+    position = Math.min(position, steps.length - 1);
+    const last = steps.length - 1;
+    heading.textContent = finding;
+    chart.draw({
+      lines,
+      steps,
+      position,
+      probable: false,
+      halved: false,
+      ticks: ticks(last).map((step) => [step / last, String(step)]),
+      xLabel: `source ${unit}s hidden, highest score first`,
+      yLabel: "log-probability of a token",
+      bandLabel: band,
+      tag: `${position} hidden: ${logText(lines[0].values[position])} a token`,
+    });
+  }
+  const panel = fold<AnswerData>(context, {
+    name: "curve",
+    title: "Hiding the sources, highest score first",
+    panel: { node, draw },
+    computed: () => Boolean(get("_curve").lines),
+    reason: () => [get("_curve").why ?? ""].filter(Boolean),
+  });
+  return {
+    node: panel.node,
+    draw: panel.draw,
+    /** The tokens that are hidden at the position on the curve, while the panel is open. */
+    hidden: () => (get("panels").includes("curve") ? (get("_curve").order ?? []).slice(0, position).flat() : []),
+  };
+}

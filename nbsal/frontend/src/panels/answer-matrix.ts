@@ -1,0 +1,137 @@
+// Phrases of the reply by sources: shares that sum to 100 % in each row; a row is chosen by click or by keys.
+
+import { closest, consume, h, uniqueId } from "../page/dom";
+import { clamp, nextItem } from "../page/keyboard";
+import { applyShade, type ColourScale, shade } from "../text/colour";
+
+const LEAST = 0.02; // share from which a number is printed
+
+interface Table {
+  rows: string[];
+  columns: { short: string; name: string }[];
+  shares: number[][];
+  finding: string;
+}
+
+interface Actions {
+  /** Choose a row, or none. */
+  select(row: number | null): void;
+  /** Say what is under the pointer or the keys. */
+  say(words: (Node | string)[] | null): void;
+}
+
+export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }: Actions) {
+  const uid = uniqueId();
+  let table: Table = { rows: [], columns: [], shares: [], finding: "" };
+  let active: [number, number] = [0, 0];
+  let selected: Set<number> = new Set();
+  const heading = h("h3");
+  const cellId = ([row, column]: [number, number]) => `${uid}-${row}-${column}`;
+
+  const describe = (row: number, column: number) => {
+    const share = table.shares[row][column];
+    const words = ` \u00b7 ${Math.round(100 * Math.abs(share))}\u202f% ${share < 0 ? "against it " : ""}from `;
+    return [h("b", {}, table.rows[row]), `${words}${table.columns[column].name}`];
+  };
+  const activate = (cell: [number, number]) => {
+    grid.querySelector(".nbsal-active")?.classList.remove("nbsal-active");
+    active = cell;
+    const element = grid.querySelector(`[data-row="${cell[0]}"][data-column="${cell[1]}"]`);
+    element?.classList.add("nbsal-active");
+    element?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    grid.setAttribute("aria-activedescendant", cellId(cell));
+    if (table.rows.length) say(describe(...cell));
+  };
+  const toggle = (row: number) => select(selected.size === 1 && selected.has(row) ? null : row);
+  const at = (event: Event) => closest(event, "[data-row]");
+  const onClick = (event: MouseEvent) => {
+    const row = at(event)?.dataset.row;
+    if (row !== undefined) toggle(Number(row));
+  };
+  const onPointerOver = (event: PointerEvent) => {
+    const { row, column } = at(event)?.dataset ?? {};
+    say(row === undefined || column === undefined ? null : describe(Number(row), Number(column)));
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const { key } = event;
+    const [row, column] = active;
+    const line = (from: number, step: 1 | -1) => clamp(from + step, table.rows.length);
+    if (key === "Enter" || key === " ") toggle(row);
+    else if (key === "Escape") select(null);
+    else if (key === "ArrowUp" || key === "ArrowDown") activate([line(row, key === "ArrowDown" ? 1 : -1), column]);
+    else {
+      const next = nextItem(event, column, table.columns.length);
+      if (next === null) return;
+      activate([row, next]);
+    }
+    consume(event);
+  };
+  const grid = h("div", {
+    class: "nbsal-matrix",
+    role: "grid",
+    tabindex: 0,
+    "aria-label": "Phrases of the reply by sources, in percent",
+    signal,
+    click: onClick,
+    pointerover: onPointerOver,
+    pointerleave: () => say(null),
+    keydown: onKeyDown,
+    focus: () => activate(active),
+    blur: () => say(null),
+  });
+  const node = h(
+    "section",
+    { class: "nbsal-panel nbsal-evidence" },
+    h("header", { role: "presentation" }, heading, h("span", {}, "% of each phrase\u2019s score, by source")),
+    grid,
+  );
+  const drawSelection = () => {
+    for (const [i, row] of [...grid.children].slice(1).entries())
+      row.setAttribute("aria-selected", String(selected.has(i)));
+  };
+
+  return {
+    node,
+    draw(next: Table, scale: ColourScale) {
+      table = next;
+      active = [clamp(active[0], next.rows.length), clamp(active[1], next.columns.length)];
+      heading.textContent = next.finding;
+      grid.style.setProperty("--columns", String(next.columns.length));
+      const head = next.columns.map(({ short, name }) =>
+        h("span", { class: "nbsal-matrix-head", role: "columnheader", title: name }, short),
+      );
+      const rows = next.shares.map((shares, row) => {
+        const cells = shares.map((share, column) => {
+          const number = Math.abs(share) < LEAST ? "" : String(Math.round(100 * share)).replace("-", "\u2212");
+          const cell = h(
+            "span",
+            {
+              class: "nbsal-cell",
+              role: "gridcell",
+              id: cellId([row, column]),
+              "data-row": row,
+              "data-column": column,
+              "aria-label": number ? null : "under 2",
+            },
+            number,
+          );
+          applyShade(cell, shade(share, 1, { ...scale, clip: 1 }));
+          return cell;
+        });
+        const name = h(
+          "span",
+          { class: "nbsal-matrix-row", role: "rowheader", "data-row": row, dir: "auto" },
+          next.rows[row],
+        );
+        return h("div", { role: "row" }, name, ...cells);
+      });
+      grid.replaceChildren(h("div", { role: "row" }, h("span", { role: "presentation" }), ...head), ...rows);
+      drawSelection();
+    },
+    /** Band some rows. */
+    mark(rows: Set<number>) {
+      selected = rows;
+      drawSelection();
+    },
+  };
+}

@@ -1,0 +1,77 @@
+// The line under a reply: what is under the pointer or the keys, on either side.
+
+import type { AnswersTraits, SourceCard } from "../page/answer-traits";
+import type { Context } from "../page/context";
+import { h } from "../page/dom";
+import { formatPercent, formatScore, plural } from "../page/format";
+import { type RankedWord, type Readout, readoutLine, scoreWords, UNSCORED } from "../text/readout";
+import type { Explained } from "./answer-choice";
+import type { AnswerData } from "./answer-data";
+import { likelihood, tokenText } from "./answer-rivals";
+
+const HINT = "Choose words of the reply, or of a source.";
+
+interface Surroundings {
+  data: AnswerData | null;
+  now: Explained | null;
+  /** The score with full colour. */
+  largest: number;
+  /** What is explained, in words. */
+  subject: string;
+}
+
+/** One line for all texts: what was pointed at last, else the hint. */
+export function answerReadout({ get }: Context<AnswersTraits>, surroundings: () => Surroundings) {
+  const line = readoutLine(HINT);
+  const said = new Map<object, (Node | string)[]>();
+  /** Say something about a text, or nothing any more. */
+  const say = (of: object, words: (Node | string)[] | null) => {
+    said.delete(of);
+    if (words) said.set(of, words);
+    line.setHint([...said.values()].at(-1) ?? [HINT]);
+  };
+  const describeSource = (words: RankedWord[], pieces: number[], source: SourceCard) => {
+    if (!words.length) return say(source, null);
+    const { now, largest, subject } = surroundings();
+    const sum = sumOf(words);
+    const [verb, target] = sum < 0 && now?.rival ? ["scores for", `\u201c${now.rival}\u201d`] : [side(sum), subject];
+    const tokens = pieces.length > 1 ? ` \u00b7 ${plural(pieces.length, "token")}` : "";
+    const scored = Math.abs(sum) > UNSCORED * largest;
+    const share = `${shareWords(sum, largest)} of the strongest \u00b7 score ${formatScore(sum)}${tokens}`;
+    const score = scored ? ` \u00b7 ${verb} ${target}, ${share}` : " \u00b7 score 0";
+    say(source, [nameOf(words), ` in ${source.name}`, scoreWords(score)]);
+  };
+  const reply = {
+    draw(words: RankedWord[], { largest }: { largest: number }) {
+      const { data } = surroundings();
+      if (!words.length || !data) return say(reply, null);
+      const sum = sumOf(words);
+      const first = words[0].token - data.reply.start;
+      const others = get("certainty") ? (data.reply.next[first] ?? []) : [];
+      const rivals = others.map(([name, share]) => `\u201c${tokenText(name)}\u201d ${likelihood(share)}`).join(", ");
+      const logprob = data.reply.logprobs[first] ?? null;
+      const likely = logprob === null ? "likelihood not known" : `${likelihood(Math.exp(logprob))} likely`;
+      const chance = `${likely}${rivals && `; else ${rivals}`}`;
+      const depends = get("source_selection").length > 0 && largest > 0;
+      const rest = depends
+        ? `${side(sum)} it, ${shareWords(sum, largest)} of the strongest`
+        : words.length === 1
+          ? chance
+          : plural(words.length, "word");
+      say(reply, [nameOf(words), " in the reply", scoreWords(` \u00b7 ${rest}`)]);
+    },
+    setHint() {},
+  };
+  return { node: line.node, say, describeSource, reply: reply as unknown as Readout };
+}
+
+const side = (sum: number) => (sum < 0 ? "scores against" : "scores for");
+
+const sumOf = (words: RankedWord[]) => words.reduce((total, { score }) => total + score, 0);
+
+const shareWords = (sum: number, most: number) => formatPercent(Math.abs(sum) / (most || 1), 0);
+
+function nameOf(words: RankedWord[]) {
+  const [first, last] = [words[0].text.trim(), words[words.length - 1].text.trim()];
+  return h("b", {}, words.length > 1 ? `${first} \u2026 ${last}` : first);
+}

@@ -1,0 +1,107 @@
+// The first sentence of a view, as Python wrote it: pieces that are marked like the text, and how it was checked.
+
+import type { Context } from "../page/context";
+import { h } from "../page/dom";
+import { formatPercent } from "../page/format";
+import type { Checking, ExplainerTraits, OrEmpty, Phrase, Statement } from "../page/traits";
+
+const TITLE =
+  "The percentage is the model\u2019s probability. Scores propose words; hiding them, and as many random words, shows " +
+  "whether they matter.";
+const CERTAIN = 0.9995;
+const CLOSE = 0.001; // probabilities that differ by less are told apart by a second digit
+const TAGS = { class: "strong", for: "em", against: "em", struck: "s" } as const;
+
+/** The sentence as elements. */
+export const phraseNodes = (phrases: Phrase[]) =>
+  phrases.map(([kind, text]) =>
+    kind === "text" ? h("span", {}, text) : h(TAGS[kind], { class: `nbsal-word-${kind}` }, text),
+  );
+
+/** A probability before and after some change, as percentages of which only the second has its sign. */
+export function changeWords(before: number, after: number): [string, string] {
+  const close = Math.abs(before - after) < CLOSE;
+  const words = (share: number) => (close ? formatPercent(share, 2) : confidence(share));
+  return [words(before).replace("\u202f%", ""), words(after)];
+}
+
+export const confidence = (probability: number) =>
+  probability > CERTAIN ? `over ${formatPercent(0.999)}` : formatPercent(probability);
+
+/** A word as a sentence names it: punctuation has quotation marks. */
+export const nameInSentence = (text: string) => (/[\p{L}\p{N}]/u.test(text) ? text : `\u201c${text}\u201d`);
+
+/** The sentence, and below it the line that says how it was checked and shows what was measured. */
+export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Context<ExplainerTraits>) {
+  const sentence = h("p", { class: "nbsal-headline", title: TITLE });
+  const request = (name: "check" | "search" | "cancel") => ask(name).catch(({ message }) => fail(message));
+  const button = (name: string, click: () => void) =>
+    h("button", { class: "nbsal-link nbsal-needs-python", signal, click }, name);
+  const [start, stop] = [button("Check", () => request("check")), button("Stop", () => request("cancel"))];
+  const hiding = () => get("_choices").hiding;
+  const more = button("", () => (drawn?.advice === "search" ? request("search") : set({ method: hiding()?.name })));
+  const [line, bars] = [h("summary", { tabindex: 0 }), h("div", { class: "nbsal-effects" })];
+  const effects = h("details", {}, line, bars);
+  const note = h("span");
+  const check = h("div", { class: "nbsal-check" }, effects, start, more, note, stop);
+  let drawn: Statement | null = null;
+
+  const drawCheck = () => {
+    const checking = get("_checking");
+    const { state, passes, seconds } = checking;
+    const measured = Boolean(drawn?.effects.length);
+    const runs = state === "waiting" || state === "checking";
+    check.dataset.state = runs ? "checking" : (drawn?.state ?? "");
+    sentence.setAttribute("aria-live", runs ? "off" : "polite"); // read out once it is checked
+    effects.hidden = !measured;
+    start.hidden = !live || state !== "offered";
+    start.textContent = measured ? "Check more words" : "Check";
+    start.title = `${passes} passes${seconds ? `, about ${seconds.toFixed(0)} s` : ""}`;
+    const advice = { search: "Search further", rescue: rescue(), "": "" }[drawn?.advice ?? ""];
+    more.textContent = live && !runs ? advice : "";
+    more.hidden = !more.textContent;
+    stop.hidden = state !== "checking";
+    note.textContent = noteOf(checking, measured) || (start.hidden || measured ? "" : start.title);
+    check.hidden = !measured && start.hidden && more.hidden && !note.textContent;
+  };
+  /** The name of a press that explains by hiding words, if that is another method than the chosen one. */
+  const rescue = () => {
+    const other = hiding();
+    return other && other.name !== get("method") ? `Explain by ${other.label}` : "";
+  };
+  const draw = (next: Statement) => {
+    drawn = next;
+    sentence.replaceChildren(...phraseNodes(drawn.sentence));
+    line.textContent = drawn.evidence_line;
+    bars.replaceChildren(
+      ...drawn.effects.flatMap(([name, value, share]) => [h("span", {}, name), bar(share), h("span", {}, value)]),
+    );
+    drawCheck();
+  };
+  on(["_checking"], drawCheck);
+  return {
+    node: h("div", { class: "nbsal-statement" }, sentence, check),
+    sentence,
+    draw,
+    /** Draw whenever a check has ended, unless the text has changed. */
+    follow: (current: () => Statement | undefined) =>
+      on(["_statements"], () => {
+        const next = isOlder() ? undefined : current();
+        if (next) draw(next);
+      }),
+  };
+}
+
+/** What is said of a check that runs or failed; beside what was `measured`, a whole check runs in silence. */
+function noteOf({ state, done, passes, why }: OrEmpty<Checking>, measured: boolean) {
+  if (state === "failed") return `could not be checked: ${why}`;
+  if (state === "checking" && !passes) return `searching: ${done} sets`;
+  if (measured || !state || state === "offered") return "";
+  return state === "waiting" ? "checking\u2026" : `checking: ${done} of ${passes} passes`;
+}
+
+function bar(share: number | null) {
+  const node = h("i");
+  node.style.setProperty("--p", `${100 * (share ?? 0)}%`);
+  return node;
+}

@@ -1,0 +1,42 @@
+// How to read the colours: a ramp from against to for.
+
+import { h } from "../page/dom";
+import { formatPercent, formatScore } from "../page/format";
+import { type ColourScale, FAINT } from "./colour";
+
+const ENDS = ["against", "for"];
+
+export function legend() {
+  const ramp = h("i", { class: "nbsal-ramp" });
+  const low = h("span");
+  const high = h("span", { class: "nbsal-word-for" });
+  const unit = h("span", { class: "nbsal-unit" });
+  const node = h(
+    "span",
+    { class: "nbsal-legend nbsal-invisible" }, // its room is kept
+    low,
+    ramp,
+    high,
+    unit,
+  );
+  return {
+    node,
+    /** @param full the score with full colour
+     *  @param negative whether any score is below zero
+     *  @param strongest what 100 % is: the strongest word, or another name for it
+     *  @param ends what full colour says, against and for */
+    draw(full: number, { signed, clip }: ColourScale, negative: boolean, strongest: string, ends = ENDS) {
+      const twoSided = signed && negative;
+      node.classList.remove("nbsal-invisible");
+      low.className = twoSided ? "nbsal-word-against" : "";
+      high.textContent = signed ? ends[1] : `${ends[1]} only`;
+      low.textContent = twoSided ? ends[0] : "0";
+      ramp.classList.toggle("nbsal-one-sided", !twoSided);
+      unit.textContent = strongest && `\u00b7 100 % = ${strongest}`;
+      const underlined = twoSided
+        ? ` Words against the class are underlined if their score is at least ${formatPercent(FAINT, 0)} of that.`
+        : "";
+      node.title = `Full colour at ${formatScore(full * clip)} and above.${underlined}`;
+    },
+  };
+}

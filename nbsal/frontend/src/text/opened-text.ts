@@ -1,0 +1,66 @@
+// The text that a row of a table opens: the headline, the shaded text, its readout and legend, the words by score.
+
+import { colourScale } from "../controls/display";
+import type { Context } from "../page/context";
+import { h } from "../page/dom";
+import type { BrowseTraits } from "../page/traits";
+import { ranking } from "../panels/ranking";
+import { explanationReader } from "./explanation";
+import { nameInSentence, phraseNodes } from "./headline";
+import { legend } from "./legend";
+import { type Mark, marksOf } from "./marks";
+import { scoredText } from "./scored-text";
+
+export function openedText(context: Context<BrowseTraits>) {
+  const { get, live } = context;
+  const read = explanationReader(context);
+  const text = scoredText(context);
+  const [words, colours] = [ranking(context), legend()];
+  const title = h("h3");
+  const answer = h("p", { class: "nbsal-headline", "aria-live": "polite" });
+  const page = h("div", { class: "nbsal-page" }, text.node);
+  const keys = live ? "\u2191 \u2193 next text \u00b7 Esc close" : "";
+  const node = h(
+    "section",
+    { class: "nbsal-panel nbsal-opened" },
+    h("header", {}, title, h("span", {}, keys)),
+    answer,
+    page,
+    h("div", { class: "nbsal-read" }, text.readout.node, colours.node),
+    words.node,
+  );
+  let marks: Mark[] = [];
+  let laidOut: unknown[] = [];
+  return {
+    node,
+    /** Draw the text; the number of the one that is shown, or null. */
+    draw() {
+      const explanation = read();
+      const { opened } = get("_table");
+      if (!explanation || !opened || get("opened") === null) return null;
+      const level = get("level");
+      const { tokens, parts, rows } = explanation;
+      if (tokens !== laidOut[0] || level !== laidOut[1]) {
+        laidOut = [tokens, level];
+        marks = marksOf(tokens, level);
+        text.layOut({ marks, parts, answer: explanation.answer });
+      }
+      const scale = colourScale(context);
+      const { scores, largest } = text.paint(rows[0], scale);
+      const weighed = text.words();
+      title.textContent = `Text ${opened.number}`;
+      answer.replaceChildren(...phraseNodes(opened.statement.sentence));
+      const strongest = nameInSentence(weighed.find(({ rank }) => rank === 1)?.text ?? "");
+      colours.draw(
+        largest,
+        scale,
+        scores.some((score) => score < 0),
+        strongest,
+      );
+      words.draw(marks, weighed, explanation.unit);
+      page.classList.toggle("nbsal-scrolls", text.long());
+      node.classList.toggle("nbsal-outdated", get("opened") !== opened.number);
+      return opened.number;
+    },
+  };
+}
