@@ -21,7 +21,7 @@ from nbsal.widgets.layers import LayersPanel, heatmap_png, layers_html
 from nbsal.widgets.page import jobs
 from nbsal.widgets.page.html_export import asset
 
-PANELS = {"layers": ("layers",), "games": ("game",), "heads": ("attention",)}  # and the parts they show
+PANELS = {"games": ("game",), "layers": ("layers",), "heads": ("attention",)}  # and the parts they show
 
 STEP_WORDS = 1600  # a step reads the text again: so many words in all
 FEWEST_STEPS, MOST_STEPS = 4, 20
@@ -48,7 +48,7 @@ class HidingPanel(GamePanel):
 
 @checked
 class Workbench(HeadView, GameView):
-    """A text with panels beside it, which unfold: `panels` lists those of "layers", "games" and "heads" that are open.
+    """A text with panels beside it, which unfold: `panels` lists those of "games", "layers" and "heads" that are open.
 
     Only open panels are computed: first the scores, then one panel after the other. All other traits are those of
     Highlight, Layers, Heads and Games. Heads have an effect if the method is one of Mask-LRP's; their panel opens and
@@ -62,10 +62,11 @@ class Workbench(HeadView, GameView):
 
     inputs = (*HeadView.reading_inputs, "head", "game", "panels")
     accepts = ()
+    omitted_steps = ("games", "layers", "heads")
     _esm = asset("workbench.js")
     _css = asset("workbench.css")
 
-    panels = traitlets.List(default_value=["layers", "games"]).tag(sync=True, page=True)
+    panels = traitlets.List(default_value=["games"]).tag(sync=True, page=True)
     scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True, page=True)
     _layers = traitlets.Dict().tag(sync=True)
     _no_games = traitlets.Unicode().tag(sync=True)  # why there are none

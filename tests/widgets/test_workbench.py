@@ -21,7 +21,8 @@ from nbsal.widgets.workbench import stack_pngs
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, ask, from_page
 
-PANELS = ["layers", "games", "heads"]
+PANELS = ["games", "layers", "heads"]
+OPEN = ["games", "layers"]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def explain(masked):
 
 @pytest.fixture
 def view(explain):
-    workbench = Workbench(explain, text=TEXT).wait()
+    workbench = Workbench(explain, text=TEXT, panels=OPEN).wait()
     yield workbench
     workbench.close()
 
@@ -68,7 +69,7 @@ def test_unknown_panels_are_refused_and_the_valid_ones_listed(view, explain):
             view.panels = ["games", name]
         assert (caught.value.value, caught.value.valid) == (name, tuple(PANELS))
         from_page(view, panels=[name])
-        assert view.panels == ["layers", "games"] and "panels" in view.error
+        assert view.panels == OPEN and "panels" in view.error
     with refuses("panels", UnknownName):
         Workbench(explain, text=TEXT, panels=["layer"])
 
@@ -84,17 +85,17 @@ def test_a_computed_panel_is_cached_while_it_is_folded(view, monkeypatch):
     assert view.wait().status == "ready"
 
 
-def test_scores_come_first_then_layers_then_games(view):
+def test_scores_come_first_then_games_then_layers(view):
     seen = []
-    view.observe(lambda change: seen.append((bool(view._layers), bool(view._game))), "_rev")
+    view.observe(lambda change: seen.append((bool(view._game), bool(view._layers))), "_rev")
     view.text = "A dull bore."
     view.wait()
     assert seen == sorted(seen) and seen[:2] == [(False, False), (True, False)] and seen[-1] == (True, True)
 
 
 def test_panels_wait_until_a_text_is_no_longer_typed(view, monkeypatch):
-    texts, compute = [], LayersPanel.compute
-    monkeypatch.setattr(LayersPanel, "compute", lambda *a: texts.append(a[1].text) or compute(*a))
+    texts, compute = [], GamePanel.compute
+    monkeypatch.setattr(GamePanel, "compute", lambda *a: texts.append(a[1].text) or compute(*a))
     waits, wait_for_pause = threading.Event(), cached_view.wait_for_pause
     monkeypatch.setattr(cached_view, "wait_for_pause", lambda *a: waits.set() or wait_for_pause(*a))
     monkeypatch.setattr(cached_view, "PAUSE", 60.0)
@@ -103,7 +104,7 @@ def test_panels_wait_until_a_text_is_no_longer_typed(view, monkeypatch):
     assert view.status == "computing" and "A dull" not in texts
     monkeypatch.setattr(cached_view, "PAUSE", 0.0)
     from_page(view, text="A dull bore.")
-    assert view.wait().layers is not None and [text for text in texts if text != TEXT] == ["A dull bore."]
+    assert view.wait().token_games is not None and [text for text in texts if text != TEXT] == ["A dull bore."]
 
 
 def test_panels_out_of_sight_are_computed_when_they_come_into_sight(view):
@@ -155,7 +156,7 @@ def test_waiting_and_exporting_compute_what_is_out_of_sight(view):
 
 
 def test_a_method_that_heads_act_on_opens_their_panel(view, explain):
-    assert view.panels == ["layers", "games"]
+    assert view.panels == OPEN
     view.method = "mask-lrp"
     assert view.panels == PANELS and view.wait().effect.off == 0
     view.kind = "both"
@@ -176,7 +177,8 @@ def test_a_method_without_layers_has_those_of_the_default_for_layers(view):
 
 
 def test_a_text_beyond_the_models_length_has_neither_layers_nor_games(load):
-    view = Workbench(nbsal.Explainer(load("bert"), "gradcam", long="window"), text=" ".join([TEXT] * 20)).wait()
+    view = Workbench(nbsal.Explainer(load("bert"), "gradcam", long="window"), text=" ".join([TEXT] * 20), panels=OPEN)
+    view.wait()
     assert view.result.provenance["windows"] > 1 and "longer than the model reads" in view._layers["why"]
     assert view._no_games == TOO_LONG and view.token_games is None and view.remaining == []
     view.text = TEXT

@@ -44,12 +44,14 @@ CALLS = {  # that follow the advice, where there is nothing to press
 class Statement:
     """What is said about a result: the sentence, how sure it is, the line below it, and the measured values.
 
-    `effects` are (what was hidden, the value as text, the probability or None). `advice` is what may tell more: another
-    method ("rescue"), or a search for words that turn the decision.
+    `badge` says in a word or two how far it was checked; `effects` are (what was hidden, the value as text, the
+    probability or None). `advice` is what may tell more: another method ("rescue"), or a search for words that turn the
+    decision.
     """
 
     sentence: list[Phrase]
     state: State = "unchecked"
+    badge: str = NOT_CHECKED
     evidence_line: str = ""
     effects: tuple[tuple[str, str, float | None], ...] = ()
     advice: Advice = ""
@@ -58,7 +60,8 @@ class Statement:
     def notes(self) -> list[str]:
         """The lines below the sentence where there are no bars."""
         effects = " · ".join(f"{label} {value}" for label, value, _ in self.effects)
-        return [note for note in (self.evidence_line, effects, CALLS[self.advice]) if note]
+        line = self.evidence_line and f"checked by {self.evidence_line}"
+        return [note for note in (line, effects, CALLS[self.advice]) if note]
 
     def text(self) -> str:
         return plain(self.sentence)
@@ -79,12 +82,13 @@ def statement(facts: DecisionFacts) -> Statement:
         return Statement(lead)
     if not any(score for _, score, _ in facts.words):
         state: State = "unchecked" if check is None else check.state
-        return Statement(phrases(lead, " ", _every_zero(facts)), state, advice=_rescue(facts))
+        badge = NOT_CHECKED if check is None else _Checked(facts, check).badge()
+        return Statement(phrases(lead, " ", _every_zero(facts)), state, badge, advice=_rescue(facts))
     if check is None or facts.heads_off is not None:
         return Statement(phrases(lead, " ", _scores(facts)))
     checked = _Checked(facts, check)
     sentence, effects = phrases(lead, " ", checked.sentence()), tuple(checked.effects())
-    return Statement(sentence, check.state, checked.line(), effects, checked.advice())
+    return Statement(sentence, check.state, checked.badge(), checked.line(), effects, checked.advice())
 
 
 def _lead(facts: DecisionFacts) -> list[Phrase]:
@@ -219,14 +223,19 @@ class _Checked:
         them, value = "them" if len(check.named) > 1 else "it", self._value(check.together.value)
         return phrases("The scores name ", named, f", but without {them} nothing changes ({value})", more, ".")
 
+    def badge(self) -> str:
+        """How far the sentence was checked."""
+        check = self.check
+        return f"{check.tried + len(check.random)} hidden" if check.first else "checked"
+
     def line(self) -> str:
-        """How the sentence was checked."""
+        """What was hidden, and what that did."""
         check = self.check
         if not check.named:
-            return f"checked by hiding {check.unit}s" if check.alone else ""
+            return f"hiding {check.unit}s" if check.alone else ""
         before, without = self._value(check.whole.value).removesuffix("\u202f%"), self._value(check.stated.value)
         random = f"; {self._draws()}: {self._bound()}" if check.random else ""
-        return f"checked by hiding {check.unit}s: {before} → {without}{random}"
+        return f"hiding {check.unit}s: {before} → {without}{random}"
 
     def effects(self) -> list[tuple[str, str, float | None]]:
         """The value without each candidate, without those named together, and without random words."""
