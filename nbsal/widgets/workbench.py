@@ -121,6 +121,13 @@ class Workbench(HeadView, GameView):
             pictures.append(heads_png(self, []))
         return stack_pngs(pictures)
 
+    def _start_follow_up(self, result: Any) -> None:
+        """Check the sentence in whole beside a curve, which hides far more: the two must not differ in what they know."""
+        if self.token_games is not None and self.check is not False:
+            self._start_check(self._asked_passes())
+        else:
+            super()._start_follow_up(result)
+
     def _require_result(self, latest: bool = False) -> None:
         super()._require_result(latest)
         if self._unseen and not self._worker.here:

@@ -123,8 +123,8 @@ def test_panels_out_of_sight_are_computed_when_they_come_into_sight(view):
 
 def test_a_check_that_was_pressed_survives_a_panel_that_comes_into_sight(explain, monkeypatch):
     monkeypatch.setattr(checked_view, "LONGEST", 0.0)  # nothing but a press starts the whole check
-    view = Workbench(explain, text=TEXT, panels=["games"]).wait()
-    from_page(view, _unseen=["games"])
+    view = Workbench(explain, text=TEXT, panels=["layers"]).wait()
+    from_page(view, _unseen=["layers"])
     view.text = "A dull bore."
     while view.status != "ready" or not view.result.check:
         time.sleep(0.01)
@@ -141,8 +141,17 @@ def test_a_check_that_was_pressed_survives_a_panel_that_comes_into_sight(explain
     view.handle_check()
     assert started.wait(60)
     from_page(view, _unseen=[])
-    assert view.wait(60).token_games is not None and not view.result.check.first
+    assert view.wait(60).layers is not None and not view.result.check.first
     view.close()
+
+
+def test_what_is_said_beside_a_curve_is_checked_in_whole(view, monkeypatch):
+    monkeypatch.setattr(checked_view, "LONGEST", 0.0)  # nothing else starts the whole check
+    view.text = "A dull bore."
+    assert view.wait().token_games is not None and not view.result.check.first
+    view.panels = []
+    view.text = "A great joy."
+    assert view.wait().result.check.first
 
 
 def test_waiting_and_exporting_compute_what_is_out_of_sight(view):
