@@ -122,7 +122,7 @@ class Workbench(HeadView, GameView):
         return stack_pngs(pictures)
 
     def _start_follow_up(self, result: Any) -> None:
-        """Check the sentence in whole beside a curve, which hides far more: the two must not differ in what they know."""
+        """Check the sentence in whole beside a curve, which hides far more than that."""
         if self.token_games is not None and self.check is not False:
             self._start_check(self._asked_passes())
         else:

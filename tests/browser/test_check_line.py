@@ -65,7 +65,7 @@ def test_a_press_is_asked_of_python(say, sheet):
 
 def test_a_saved_page_offers_nothing_and_names_no_cost(say):
     root = say(OFFERED, measured=False, advice="search", live=False)
-    assert presses(root) == [] and root.locator(".nbsal-check").inner_text() == "checked"
+    assert presses(root) == [] and root.locator(".nbsal-check").inner_text() == "checked by hiding words"
 
 
 def test_what_runs_is_said_until_something_is_measured(say):

@@ -64,7 +64,8 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
     more.hidden = !more.textContent;
     stop.hidden = state !== "checking";
     note.textContent = noteOf(checking, measured) || (start.hidden || measured ? "" : start.title);
-    check.hidden = !drawn;
+    badge.hidden = !badge.textContent;
+    check.hidden = badge.hidden && start.hidden && more.hidden && !note.textContent && !measured;
   };
   /** The name of a press that explains by hiding words, if that is another method than the chosen one. */
   const rescue = () => {
