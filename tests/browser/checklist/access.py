@@ -1,0 +1,205 @@
+"""Checks for every reader: contrast, marks beside colour, keys, names for screen readers, paper; 15 to 18 and 30."""
+
+import io
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from playwright.sync_api import Locator
+
+from tests.browser.checklist import check, in_words
+from tests.browser.checklist.session import NAMES, OF_TEXT, Session
+from tests.browser.test_checks import AUDIT, MODULES, STATES
+
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+AXE_CONTRAST = "color-contrast"
+# Contrast with the paper of the marks of a view that are no text: bars, lines of charts, borders of controls.
+MARKS = """root => {
+  const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const paint = (colour, below) => {
+    canvas.fillStyle = below;
+    canvas.fillRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = (rgb) => rgb.map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+  const paper = getComputedStyle(root).backgroundColor;
+  const ratio = (colour) => {
+    const [a, b] = [light(paint(colour, paper)), light(paint(paper, paper))];
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  };
+  const kinds = { bar: ['.nbsal-ranking i', 'backgroundColor'], line: ['.nbsal-chart path[stroke], .nbsal-chart polyline', 'stroke'],
+    button: ['.nbsal-method-picker > summary', 'borderTopColor'], state: ['.nbsal-state', 'color'] };
+  return Object.entries(kinds).flatMap(([kind, [selector, property]]) => [...root.querySelectorAll(selector)]
+    .filter(node => node.checkVisibility()).map(node => getComputedStyle(node)[property])
+    .filter(colour => colour !== 'none' && !/, 0\\)$|\\/ 0\\)$/.test(colour)).map(colour => [kind, ratio(colour), colour]));
+}"""
+LEAST_MARK = 3.0
+# Every control that Tab reaches in a view, in order.
+REACHABLE = """root => [...root.querySelectorAll('button, input, select, textarea, summary, a[href], [tabindex]')]
+  .filter(node => node.checkVisibility({ visibilityProperty: true }) && !node.disabled && node.tabIndex >= 0
+    && !node.closest('[inert]'))"""
+# Whether what has the focus is in the view, its number, and whether it looks focused: an outline, a ring or a caret.
+FOCUSED = f"""root => {{
+  const node = document.activeElement, number = ({REACHABLE})(root).indexOf(node);
+  const visible = (each) => {{
+    const {{ outlineStyle, outlineWidth, boxShadow }} = getComputedStyle(each);
+    return (outlineStyle !== 'none' && parseFloat(outlineWidth) > 0) || boxShadow !== 'none';
+  }};
+  const seen = node.matches('textarea, input') || visible(node) || [...node.querySelectorAll('*')].some(visible);
+  return [root.contains(node), number, seen, node.getAttribute('aria-label') || node.textContent.slice(0, 30)];
+}}"""
+
+
+def grey(element: Locator) -> Any:
+    """The luminance of the pixels of an element."""
+    return np.asarray(Image.open(io.BytesIO(element.screenshot())).convert("L"), dtype=float)
+
+
+def dashes(pixels: Any) -> float:
+    """How much a line along the lower edge goes up and down: what tells a dashed line from a plain one or none."""
+    edge = pixels[-5:, 4:-4]
+    return float(np.abs(np.diff(edge, axis=1)).mean(1).max())
+
+
+@check(15, "against is told from for in greyscale")
+def greyscale(session: Session) -> str:
+    root = session.view("highlight")
+    text = root.get_by_role("listbox", name="The text, word by word")
+    marks = text.get_by_role("option").evaluate_all(
+        "nodes => nodes.map(node => [node.textContent, Number(node.style.getPropertyValue('--s')),"
+        " node.classList.contains('nbsal-against')])"
+    )
+    words = {True: [], False: []}
+    for number, (name, strength, against) in enumerate(marks):
+        if strength >= 0.1 and not set(name) & set("gjpqy,;"):
+            words[against].append(dashes(grey(text.get_by_role("option").nth(number))))
+    measured = f"edge of words against {min(words[True]):.0f} to {max(words[True]):.0f}, for {min(words[False]):.0f} to {max(words[False]):.0f}"
+    assert min(words[True]) > 2 * max(words[False]), measured
+    return measured
+
+
+def audit(session: Session) -> dict[str, list[str]]:
+    """What axe finds in every view, by state and theme; once for all checks."""
+    if not hasattr(session, "audited"):
+        session.audited = _audit(session)
+    return session.audited
+
+
+def _audit(session: Session) -> dict[str, list[str]]:
+    page, found = session.page, {}
+    page.add_script_tag(path=MODULES / "axe-core" / "axe.min.js")
+    for theme, names in (("light", NAMES), ("dark", NAMES)):
+        page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", THEMES[theme])
+        page.wait_for_timeout(500)
+        for name in names:
+            root = session.view(name)
+            root.evaluate("node => { node.id = 'audited'; }")
+            found[f"{name}, {theme}"] = page.evaluate(AUDIT, "#audited")
+            found[f"{name}, {theme}, marks"] = [
+                f"{kind} {ratio:.1f} ({colour})" for kind, ratio, colour in root.evaluate(MARKS) if ratio < LEAST_MARK
+            ]
+            for state_theme, state in STATES[1:]:
+                if state_theme == theme:
+                    session.python("\n".join(f"{name}.{trait} = {value!r}" for trait, value in state.items()))
+                    session.frame()
+                    found[f"{name}, {theme}, {state['status']}"] = page.evaluate(AUDIT, "#audited")
+                    session.python(f"{name}.progress, {name}.error, {name}.status = None, '', 'ready'")
+            root.evaluate("node => node.removeAttribute('id')")
+    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", THEMES["light"])
+    return found
+
+
+@check(16, "text 4.5 : 1, marks of controls 3 : 1, both themes")
+def contrast(session: Session) -> str:
+    found = audit(session)
+    wrong = {
+        place: some for place, rules in found.items()
+        if (some := [rule for rule in rules if AXE_CONTRAST in rule or place.endswith("marks")])
+    }
+    assert not wrong, in_words(wrong)
+    return f"0 of {len(NAMES)} views in 2 themes"
+
+
+@check(17, "every action by keys alone; the focus is always seen")
+def keys(session: Session) -> str:
+    page, wrong, reached = session.page, {}, 0
+    for name in NAMES:
+        root = session.view(name)
+        count = root.evaluate(f"root => ({REACHABLE})(root).length")
+        root.evaluate(f"root => ({REACHABLE})(root)[0].focus({{ focusVisible: true }})")
+        numbers, unseen = set(), []
+        for _ in range(count + 3):
+            inside, number, visible, label = root.evaluate(FOCUSED)
+            if not inside:
+                break
+            numbers.add(number)
+            if not visible:
+                unseen.append(label)
+            page.keyboard.press("Tab")
+        if missed := set(range(count)) - numbers:
+            labels = root.evaluate(f"(root, missed) => missed.map(k => ({REACHABLE})(root)[k].outerHTML.slice(0, 90))", list(missed))
+            wrong[name] = f"Tab misses {labels}"
+        if unseen:
+            wrong[f"{name}, focus"] = unseen
+        reached += len(numbers)
+    assert not wrong, in_words(wrong)
+    return f"{reached} controls of {len(NAMES)} views, each with a visible focus"
+
+
+@check(18, "axe finds nothing in any view and state")
+def axe(session: Session) -> str:
+    found = {place: rules for place, rules in audit(session).items() if not place.endswith("marks")}
+    wrong = {place: rules for place, rules in found.items() if rules}
+    assert not wrong, in_words(wrong)
+    return f"0 in {len(found)} states of {len(NAMES)} views"
+
+
+
+
+
+def difference(pixels: Any) -> float:
+    return float(pixels.std())
+
+
+@check(30, "paper, forced colours, reduced motion: the question is answered")
+def media(session: Session) -> str:
+    page, wrong = session.page, {}
+    for kind, settings in {"paper": {"media": "print"}, "forced colours": {"forced_colors": "active"}}.items():
+        for name in NAMES:
+            root = session.view(name)
+            before = root.locator(".nbsal-headline").first.inner_text()
+            page.emulate_media(**settings)
+            session.frame()
+            line = root.locator(".nbsal-headline").first
+            if not line.is_visible() or line.inner_text() != before or difference(grey(line)) < 10:
+                wrong[f"{name}, {kind}"] = "no answer is seen"
+            elif blank := _blank_marks(root):
+                wrong[f"{name}, {kind}"] = f"not seen: {blank}"
+            if kind == "paper" and (tools := root.locator(".nbsal-tools button:visible, .nbsal-sheet:visible").count()):
+                wrong[f"{name}, tools"] = f"{tools} on paper"
+            page.emulate_media(media="null", forced_colors="null")
+    page.emulate_media(reduced_motion="reduce")
+    moving = page.evaluate("() => document.getAnimations().filter(each => each.effect?.target?.closest?.('.nbsal')).length")
+    if moving:
+        wrong["reduced motion"] = f"{moving} animations"
+    assert not wrong, in_words(wrong)
+    return f"{len(NAMES)} views on paper and in forced colours; 0 animations"
+
+
+def _blank_marks(root: Locator) -> list[str]:
+    """Kinds of marks of which the longest looks like the paper."""
+    blank = []
+    for selector in (".nbsal-ranking i", ".nbsal-audit-words i", ".nbsal-audit-slices i", ".nbsal-text .nbsal-against", ".nbsal-chart svg", ".nbsal-dots"):
+        marks = root.locator(selector).filter(visible=True)
+        sizes = marks.evaluate_all("nodes => nodes.map(node => node.getBoundingClientRect().width)")
+        if sizes and max(sizes) > 2:
+            mark = marks.nth(sizes.index(max(sizes)))
+            box = mark.bounding_box()
+            around = {"x": box["x"] - 3, "y": box["y"] - 3, "width": box["width"] + 6, "height": box["height"] + 6}
+            shot = Image.open(io.BytesIO(root.page.screenshot(clip=around))).convert("L")
+            if difference(np.asarray(shot, dtype=float)) < 3:
+                blank.append(selector)
+    return blank
