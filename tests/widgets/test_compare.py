@@ -72,6 +72,7 @@ def test_explanations_of_different_tokens_are_refused(small):
 
 
 def test_both_share_one_forward_pass(view, forwards):
+    view.check = False
     for change, runs in [({"other_method": "attcat"}, 1), ({"method": "raw-attention", "other_layer": 1}, 1)]:
         from_page(view, **change)
         view.wait()
@@ -137,7 +138,13 @@ NAMES = ["warm", "funny", "film", "dull", "long", "end"]
         ),
         ([0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0], "A scores every word 0; B names warm first."),
         ([0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], "Both score every word 0."),
-        ([1, -2], [1, 2], "Both name funny first, A against and B for; they differ most about funny."),
+        ([1, -2], [1, 2], "A counts funny against, B for. Both name funny first."),
+        (
+            [4, -3, 1, 2],
+            [-4, 3, 1, -1],
+            "A counts funny against, B for. A counts warm and dull for, B against. Both name warm first.",
+        ),
+        ([4, -0.9], [4, 2], "Both name warm first; they differ most about funny."),
         ([1], [1], "The only word is warm."),
     ],
 )
@@ -148,10 +155,13 @@ def test_both_are_compared_in_a_sentence(first, second, sentence):
 
 def test_the_decision_comes_first_and_every_share_has_its_side(view):
     pair = view.result
-    assert pair.caption().startswith(f"positive, {confidence(pair.first.confidence)}. A names ")
-    (word, first, second), *_ = pair.listed()
-    shares = f"A {percent(round(first, 2), 0)} · B {percent(round(second, 2), 0)}"
-    assert re.search(rf">{word}</td><td[^>]*>(<span[^>]*></span>)*</td><td[^>]*>{shares}</td>", view.to_html())
+    assert pair.caption().startswith(f"positive, {confidence(pair.first.confidence)}. ")
+    row, *_ = pair.listed()
+    word, (first, second) = row.name, row.shares
+    shares = [f"A {percent(round(first, 2), 0)}", f"B {percent(round(second, 2), 0)}"]
+    assert row.texts == tuple(shares)
+    cells = "</td><td[^>]*>".join(shares)
+    assert re.search(rf">{word}</td><td[^>]*>(<span[^>]*></span>)*</td><td[^>]*>{cells}</td>", view.to_html())
 
 
 def test_decisions_that_differ_come_first(small, other):
