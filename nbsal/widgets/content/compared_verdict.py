@@ -22,15 +22,19 @@ def verdict(both: Sequence[Saliency], same: bool) -> list[Phrase]:
         return []
     supported = (first.state == "supported", second.state == "supported")
     effects = [check.effect(_without(check)[1]) for check in (first, second)]
-    order = (0, 1) if (supported[0], effects[0]) >= (supported[1], effects[1]) else (1, 0)
-    name, clauses = SUPPORTED[supported], [_clause(both[side], BADGES[side]) for side in order]
+    better, other = (0, 1) if (supported[0], effects[0]) >= (supported[1], effects[1]) else (1, 0)
+    name = SUPPORTED[supported]
     if same and _hides_alike(first, second):
-        clauses = [_clause(both[0], "A and B")]
-    elif same and all(supported) and effects[order[1]] < HALF * effects[order[0]]:
-        name = f"both, {BADGES[order[0]]} more"
-    return phrases(
-        f"Hiding supports {name}: ", clauses[0], *(part for each in clauses[1:] for part in ("; ", each)), ". "
-    )
+        return phrases(f"Hiding supports {name}: ", _clause(both[0], "", name_of(both[0])), ". ")
+    if same and all(supported) and effects[other] < HALF * effects[better]:
+        name = f"both, {BADGES[better]} more"
+    clauses = [_clause(both[i], BADGES[i], "it" if same and i == other else name_of(both[i])) for i in (better, other)]
+    return phrases(f"Hiding supports {name}: ", clauses[0], "; ", clauses[1], ". ")
+
+
+def name_of(saliency: Saliency) -> str:
+    """What is measured: the class, or the contrast."""
+    return saliency.facts().name.replace(" - ", " \N{MINUS SIGN} ")
 
 
 def compared(both: Sequence[Saliency], sentence: list[Phrase]) -> Statement:
@@ -41,7 +45,7 @@ def compared(both: Sequence[Saliency], sentence: list[Phrase]) -> Statement:
     return Statement(
         sentence,
         "supported" if any(each.state == "supported" for _, each in statements) else "weak",
-        " · ".join(f"{badge}: {each.evidence_line}" for badge, each in statements if each.evidence_line),
+        "checked by hiding words",
         tuple(
             (f"{badge}: {label}", value, share) for badge, each in statements for label, value, share in each.effects
         ),
@@ -70,24 +74,21 @@ def _hides_alike(first: Check, second: Check) -> bool:
     return sorted(words[0]) == sorted(words[1]) and first.state == second.state
 
 
-def _clause(saliency: Saliency, badge: str) -> list[Phrase]:
-    """ "without happy (A) joy falls 62.0 → 8.0 %" """
-    facts, check = saliency.facts(), saliency.check
+def _clause(saliency: Saliency, badge: str, name: str) -> list[Phrase]:
+    """ "without A's happy, joy falls 62.0 → 8.0 %" """
+    check = saliency.check
     assert check is not None
     named, outcome = _without(check)
     if not named:
-        return phrases(f"{badge} has no word for it")
-    name = facts.name.replace(" - ", " \N{MINUS SIGN} ")
+        return phrases(f"{badge or 'neither'} has no word for {name}")
     before, after = _values(check, outcome)
     moves = f"stays at {after}"
     if check.moves(outcome):
         moves = f"{'falls' if outcome.value < check.whole.value else 'rises'} {before} → {after}"
-    random = check.largest_random
-    as_much = random is not None and check.rival is None and check.counts(outcome) and check.as_much > 0
-    aside = f" (random words: {_values(check, random)[1]})" if as_much and random is not None else ""
-    return phrases(
-        "without ", named_words([check.candidates[i] for i in named], facts), f" ({badge}) {name} {moves}{aside}"
-    )
+    if check.largest_random and check.rival is None and check.counts(outcome) and check.as_much:
+        moves += f" (random words: {_values(check, check.largest_random)[1]})"
+    words = named_words([check.candidates[number] for number in named], saliency.facts())
+    return phrases(f"without {badge}’s " if badge else "without ", words, f", {name} {moves}")
 
 
 def _values(check: Check, outcome: Outcome) -> tuple[str, str]:
