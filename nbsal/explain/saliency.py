@@ -8,14 +8,15 @@ from typing import Any, overload
 import numpy as np
 
 from nbsal.explain.explained import Explanation, unchecked
-from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff
-from nbsal.explain.sentences.statement import Statement, statement
+from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff, merge_words
+from nbsal.explain.sentences.statement import Statement, count_and_part, statement
 from nbsal.render import colours, fonts, html
 from nbsal.render.exports import Exportable
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import Axes, pandas, pyplot
 from nbsal.support.validation import checked, plural, positive_number
 
+LISTED = 6  # words with bars
 DISPLAYED = 20  # explanations that a notebook displays of many
 
 
@@ -84,6 +85,11 @@ class Saliency(Explanation):
     def scored_words(self) -> list[tuple[str, float, int]]:
         """The text, the score and the part of each word."""
         return [(word.text, score, word.segment) for word, score in zip(self.words, self.word_scores, strict=True)]
+
+    def ranked_words(self, count: int) -> list[tuple[str, float]]:
+        """The strongest words, for or against, as a list names them: equal words of a text are one, as in sentences."""
+        merged = sorted(merge_words(self.scored_words()), key=lambda word: -abs(word.score))[:count]
+        return [(html.label(word.text) + count_and_part(word, self.part_names), word.score) for word in merged]
 
     def rows(self) -> "list[Saliency]":
         """The explanations by row of scores: this one."""
@@ -156,7 +162,7 @@ class Saliency(Explanation):
             html.text_html(parts, html.largest_score(parts)),
             html.legend_html(min(scores, default=0.0) < 0, self.signed),
             html.share_html(self.special_share()),
-            html.ranking_html([(word, score) for word, score, _ in self.scored_words()]),
+            html.ranking_html(self.ranked_words(LISTED)),
         ]
         return html.block_html(statement.text(), "".join(body), self.notes(), titled=False)
 

@@ -53,12 +53,10 @@ def class_bars(probabilities: Sequence[tuple[str, float]]) -> list[Bars]:
 
 def word_bars(saliency: Saliency) -> Bars:
     """The words with the largest scores."""
-    order = sorted(range(len(saliency.words)), key=lambda number: -abs(saliency.word_scores[number]))[:WORDS]
-    scores = [saliency.word_scores[number] for number in order]
-    largest = max(map(abs, scores), default=0.0) or 1.0
-    texts, power = score_texts(scores)
-    names = [saliency.words[number].text for number in order]
-    rows = [(name, score / largest, text) for name, score, text in zip(names, scores, texts, strict=True)]
+    ranked = saliency.ranked_words(WORDS)
+    largest = max((abs(score) for _, score in ranked), default=0.0) or 1.0
+    texts, power = score_texts([score for _, score in ranked])
+    rows = [(name, score / largest, text) for (name, score), text in zip(ranked, texts, strict=True)]
     return Bars(f"Strongest words {power}".rstrip(), rows)
 
 

@@ -1,5 +1,8 @@
 """Games in Chromium, by mouse and by keyboard; and all views with hostile texts."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
@@ -160,3 +163,41 @@ def test_hostile_tokens_do_nothing_in_a_saved_page(chromium, tmp_path, hostile, 
     assert page.locator("body").locator("svg, script").count() == 0
     assert page.evaluate("() => 'pwned' in window") is False and page.problems == []
     page.context.close()
+
+
+def test_bars_count_words_as_the_sentence_does(show, small):
+    saliency = bench.saliency_of(["warm", "film", "Warm", "warm"])
+    saliency = dataclasses.replace(saliency, scores=np.array([0, 1.0, -2.0, 1.0, 0.5, 0]))
+    view = Highlight(saliency).wait()
+    rows = show(view).get_by_role("listbox", name="Strongest words").get_by_role("option")
+    expect(rows.locator("b")).to_have_text([name for name, _ in saliency.ranked_words(10)])
+    row = dataclasses.replace(saliency.row, text=("warm film", "Warm warm"), segments=(0, 0, 0, 1, 1, 1))
+    row = dataclasses.replace(row, offsets=((0, 0), (0, 4), (5, 9), (0, 4), (5, 9), (9, 9)))
+    pair = dataclasses.replace(saliency, row=row)
+    rows = show(Highlight(pair).wait()).get_by_role("listbox", name="Strongest words").get_by_role("option")
+    expect(rows.locator("b")).to_have_text([name for name, _ in pair.ranked_words(10)])
+
+
+@pytest.mark.parametrize("theme, paper", [("light", "rgb(255, 255, 255)"), ("dark", "rgb(18, 19, 22)")])
+@pytest.mark.parametrize("shadow", [False, True])
+def test_the_theme_is_that_of_a_host_which_names_it_by_a_class(chromium, views, theme, paper, shadow):
+    system = {"light": "dark", "dark": "light"}[theme]
+    page = open_page(chromium, color_scheme=system)
+    try:
+        bench.show(page, views["highlight"])
+        page.evaluate(
+            "theme => { document.documentElement.style.colorScheme = 'light dark'; document.body.className = theme; }",
+            theme,
+        )
+        if shadow:  # as marimo puts widgets
+            page.evaluate(
+                "() => { const host = document.createElement('div'); document.body.append(host);"
+                "const root = host.attachShadow({ mode: 'open' });"
+                "root.append(document.querySelector('body > style'), document.querySelector('section.nbsal')); }"
+            )
+        root = page.locator("section.nbsal")
+        expect(root).to_have_css("background-color", paper)
+        page.evaluate("() => { document.body.className = ''; }")
+        expect(root).not_to_have_css("background-color", paper)
+    finally:
+        page.context.close()

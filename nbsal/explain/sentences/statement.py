@@ -178,7 +178,7 @@ def _scores(facts: DecisionFacts) -> list[Phrase]:
     return phrases(
         *((f"{opening}{among}: ", named_words(best, facts)) if best else ("No word speaks for it",)),
         *(("; against it: ", named_words(against, facts)) if against else ()),
-        f" ({NOT_CHECKED}).",
+        f"; {NOT_CHECKED}." if facts.parts else f" ({NOT_CHECKED}).",
     )
 
 
@@ -323,9 +323,13 @@ def named_words(words: Sequence[Candidate], facts: DecisionFacts) -> list[Phrase
     """Words in a row, each with how often it is there and its part of a pair."""
 
     def name(word: Candidate) -> list[Phrase]:
-        often = f" × {len(word.words)}" if len(word.words) > 1 else ""
-        part = facts.parts[word.part] if facts.parts else ""
-        place = f" ({part})" if part else ""
-        return phrases(("against" if word.score < 0 else "for", name_in_sentence(word.text)), often + place)
+        kind = "against" if word.score < 0 else "for"
+        return phrases((kind, name_in_sentence(word.text)), count_and_part(word, facts.parts))
 
     return in_row([name(word) for word in words])
+
+
+def count_and_part(word: Candidate, parts: Sequence[str]) -> str:
+    """How often a word is there, if several times, and the part of a pair that it is in."""
+    often = f" × {len(word.words)}" if len(word.words) > 1 else ""
+    return often + (f" ({parts[word.part]})" if parts and parts[word.part] else "")

@@ -91,7 +91,7 @@ function scores(finding: Finding): Phrase[] {
   return [
     ...(best.length ? [text(`Ranked first${among}: `), ...names(best, finding)] : [text("No word speaks for it")]),
     ...(against.length ? [text("; against it: "), ...names(against, finding)] : []),
-    text(" (not checked)."),
+    text(finding.parts > 1 ? "; not checked." : " (not checked)."),
   ];
 }
 
