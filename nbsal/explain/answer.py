@@ -29,6 +29,7 @@ from nbsal.explain.sentences.reply_sentences import statement
 from nbsal.explain.sentences.statement import Statement
 from nbsal.model.target import Target
 from nbsal.render.headline import percent
+from nbsal.render.names import model_name
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
@@ -297,7 +298,7 @@ class Answer(Explained):
         layer = self.provenance.get("parameters", {}).get("layer")
         place = f", layer {layer}" if isinstance(layer, int) else ""
         written = "reply written by the model" if self.provenance.get("reply") == "generated" else "given reply"
-        model = str(self.provenance.get("model", ""))
+        model = model_name(str(self.provenance.get("model", "")))
         lines = [*filter(None, [model]), f"{self.label}{place}, {self.number}", written]
         if changes := self.provenance.get("change"):
             gaps, sizes = np.abs(self.provenance["gap"]).sum(), np.abs(changes).sum()

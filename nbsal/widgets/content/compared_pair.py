@@ -16,6 +16,7 @@ from nbsal.explain.sentences.statement import Statement
 from nbsal.explain.sentences.statement import verdict as decision
 from nbsal.render import html
 from nbsal.render.headline import Phrase, in_row, name_in_sentence, percent, phrases, plain
+from nbsal.render.names import model_name
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
@@ -129,7 +130,7 @@ class ComparedPair:
         """Whether one model explained both, as far as their results show."""
         first, second = (saliency.probabilities for saliency in self.both)
         alike = first.shape == second.shape and np.allclose(first, second, atol=1e-4)
-        return alike and self._models[0] == self._models[1]
+        return alike and self._one_model
 
     def caption(self) -> str:
         """How far both agree, in one sentence."""
@@ -188,8 +189,8 @@ class ComparedPair:
 
     def notes(self) -> list[str]:
         """How each explanation was computed; what holds for both is stated once."""
-        first, second = self._models
-        named = first != second
+        first = self._models[0]
+        named = not self._one_model
         model = [first] if first and not named else []
         methods = [
             f"{badge}: {f'{model}, ' if named and model else ''}{setting}"
@@ -206,8 +207,13 @@ class ComparedPair:
         return [*model, *methods, *shared, *others]
 
     @property
+    def _one_model(self) -> bool:
+        first, second = (saliency.provenance.get("model") for saliency in self.both)
+        return bool(first == second)
+
+    @property
     def _models(self) -> list[str]:
-        return [str(saliency.provenance.get("model", "")) for saliency in self.both]
+        return [model_name(str(saliency.provenance.get("model", ""))) for saliency in self.both]
 
     @cached_property
     def _scores(self) -> tuple[Floats, Floats]:
