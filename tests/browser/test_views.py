@@ -201,3 +201,16 @@ def test_the_theme_is_that_of_a_host_which_names_it_by_a_class(chromium, views, 
         expect(root).not_to_have_css("background-color", paper)
     finally:
         page.context.close()
+
+
+def test_a_selection_by_drag_tells_the_sum_of_its_words(show, sheet):
+    root = show(Highlight(bench.saliency_of(["warm", "film", "slow", "end"])).wait(), live=True)
+    first, last = (bench.tokens(root).nth(k).bounding_box() for k in (0, 2))
+    sheet.mouse.move(first["x"] + 2, first["y"] + first["height"] / 2)
+    sheet.mouse.down()
+    sheet.mouse.move(last["x"] + last["width"] - 3, last["y"] + last["height"] / 2, steps=5)
+    sheet.mouse.up()
+    bench.expect_traits(sheet, selection=[1, 2, 3])
+    expect(root.locator(".nbsal-readout")).to_contain_text("3 words")
+    shade = "node => getComputedStyle(node, '::selection').backgroundColor"
+    assert "0.14" in bench.tokens(root).first.evaluate(shade), "the shades show through"
