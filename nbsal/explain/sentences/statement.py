@@ -318,7 +318,7 @@ class _Checked:
         return _names([self.check.candidates[number] for number in numbers], self.facts)
 
     def _value(self, value: float) -> str:
-        return confidence(value) if self.check.probable else f"{value:.4g}"
+        return confidence(value) if self.check.probable else f"{value:.4g}".replace("-", "\u2212")
 
     def _count(self) -> str:
         """ "three random words" """
