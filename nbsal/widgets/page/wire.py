@@ -1,7 +1,7 @@
 """Results packed for the page: tokens and scores as little-endian arrays.
 
-The page decodes them in `frontend/src/page/decode.ts`; no other code reads these bytes. A token takes ten bytes, each of
-its scores four more; the name of a token is sent only if the text does not tell it.
+The page decodes them in `frontend/src/page/decode.ts`; no other code reads these bytes. A token takes ten bytes, each
+of its scores four more; the name of a token is sent only if the text does not tell it.
 """
 
 import re
@@ -93,7 +93,7 @@ def decision(explanation: Explanation, subject: Subject | None = None) -> dict[s
         "answer": [int(span[1]), int(span[2])] if span and explanation.probabilities.ndim == 2 else None,
         "about_target": explanation.about_target,
         "signed": explanation.signed,
-        "unit": f"score for {explanation.display_name(explanation.target)}" if explanation.about_target else "score",
+        "unit": explanation.unit,
         "notes": explanation.notes(),
         "settings": explanation.settings(),
     }
