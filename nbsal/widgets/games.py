@@ -111,6 +111,7 @@ class Games(GameView):
     """
 
     accepts = (Results,)
+    omitted_steps = ("games",)
     _esm = asset("games.js")
     _css = asset("games.css")
 

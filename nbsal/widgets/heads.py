@@ -167,6 +167,7 @@ class Heads(HeadView):
 
     inputs = (*HeadView.reading_inputs, "head")
     accepts = (HeadStudy, HeadMask)
+    omitted_steps = ("heads",)
     _esm = asset("heads.js")
     _css = asset("heads.css")
 

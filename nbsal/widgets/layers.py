@@ -37,6 +37,7 @@ class Layers(ExplainerView):
     accepts = (LayerSaliency,)
     layer_methods_only = True
     live_name = "layers"
+    omitted_steps = ("layers",)
     _esm = asset("layers.js")
     _css = asset("layers.css")
 

@@ -22,7 +22,7 @@ from nbsal.widgets.layers import LayersPanel
 from nbsal.widgets.page import jobs
 from nbsal.widgets.page.html_export import asset
 
-PANELS = {"layers": ("layers",), "games": ("game",), "heads": ("attention",)}  # and the parts they show
+PANELS = {"games": ("game",), "layers": ("layers",), "heads": ("attention",)}  # and the parts they show
 
 STEP_WORDS = 1600  # a step reads the text again: so many words in all
 FEWEST_STEPS, MOST_STEPS = 4, 20
@@ -49,7 +49,7 @@ class HidingPanel(GamePanel):
 
 @checked
 class Workbench(HeadView, GameView):
-    """A text with panels beside it, which unfold: `panels` lists those of "layers", "games" and "heads" that are open.
+    """A text with panels beside it, which unfold: `panels` lists those of "games", "layers" and "heads" that are open.
 
     Only open panels are computed: first the scores, then one panel after the other. All other traits are those of
     Highlight, Layers, Heads and Games. Heads have an effect if the method is one of Mask-LRP's; their panel opens and
@@ -63,10 +63,11 @@ class Workbench(HeadView, GameView):
 
     inputs = (*HeadView.reading_inputs, "head", "game", "panels")
     accepts = ()
+    omitted_steps = ("games", "layers", "heads")
     _esm = asset("workbench.js")
     _css = asset("workbench.css")
 
-    panels = traitlets.List(default_value=["layers", "games"]).tag(sync=True, page=True)
+    panels = traitlets.List(default_value=["games"]).tag(sync=True, page=True)
     scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True, page=True)
     _layers = traitlets.Dict().tag(sync=True)
     _layer_words = traitlets.Dict().tag(sync=True)
@@ -112,6 +113,13 @@ class Workbench(HeadView, GameView):
         blocks = [block for name in PANELS if name in self.panels for block in self._panel_blocks(name)]
         sheet: Sheet = self.result.sheet(self.level, self.statement, self.classes)
         return replace(sheet, blocks=[*sheet.blocks, *blocks])
+
+    def _start_follow_up(self, result: Any) -> None:
+        """Check the sentence in whole beside a curve, which hides far more than that."""
+        if self.token_games is not None and self.check is not False:
+            self._start_check(self._asked_passes())
+        else:
+            super()._start_follow_up(result)
 
     def _require_result(self, latest: bool = False) -> None:
         super()._require_result(latest)

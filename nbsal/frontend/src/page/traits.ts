@@ -88,6 +88,7 @@ export interface Decision {
 export interface Statement {
   sentence: Phrase[];
   state: "unchecked" | "supported" | "weak" | "contradicted";
+  badge: string; // how far it was checked, in a word or two
   evidence_line: string;
   /** What was hidden, the value then, and the probability if it is one. */
   effects: [string, string, number | null][];
@@ -129,6 +130,9 @@ export interface ViewTraits {
   _preview: boolean;
   /** How long the last result took. */
   _seconds: number | null;
+  /** The steps from here: name, words, and whether a file of texts is needed. */
+  _next: [string, string, boolean][];
+  _below: string | null; // the view that was opened below, as "IPY_MODEL_" and its name
 }
 
 /** Traits of a view that shows the scores of one text. */

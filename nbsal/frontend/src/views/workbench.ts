@@ -59,18 +59,18 @@ function workbenchFolds(context: WorkbenchContext, explanation: () => Explanatio
   };
   const folds = [
     fold(context, {
-      name: "layers",
-      title: "Layers by words",
-      panel: allLayers,
-      computed: () => layerRows(context, explanation()) !== null,
-      reason: noLayers,
-    }),
-    fold(context, {
       name: "games",
       title: "Hiding words, highest score first",
       panel: hidingPanel(context, order),
       computed: () => Boolean(get("_game").lines),
       reason: () => [get("_no_games")].filter(Boolean),
+    }),
+    fold(context, {
+      name: "layers",
+      title: "Layers by words",
+      panel: allLayers,
+      computed: () => layerRows(context, explanation()) !== null,
+      reason: noLayers,
     }),
     fold(context, {
       name: "heads",
@@ -90,7 +90,7 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
   let marks: Mark[] = [];
   const { folds, layers } = workbenchFolds(context, () => explanation);
 
-  const setCurrent = (current: boolean, names: string[] = ["text", "layers", "games", "heads"]) => {
+  const setCurrent = (current: boolean, names: string[] = ["text", "games", "layers", "heads"]) => {
     if (names.includes("text")) main.classList.toggle("nbsal-current", current);
     for (const panel of folds) if (names.includes(panel.name)) panel.setCurrent(current);
   };
