@@ -10,7 +10,7 @@ const TITLE =
   "whether they matter.";
 const CERTAIN = 0.9995;
 const CLOSE = 0.001; // probabilities that differ by less are told apart by a second digit
-const TAGS = { class: "strong", for: "em", against: "em", struck: "s" } as const;
+const TAGS = { class: "strong", for: "em", against: "em", word: "em", struck: "s" } as const;
 
 /** The sentence as elements. */
 export const phraseNodes = (phrases: Phrase[]) =>

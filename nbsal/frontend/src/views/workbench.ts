@@ -13,7 +13,6 @@ import type { WorkbenchTraits } from "../page/traits";
 import { fold, watchSight } from "../panels/fold";
 import { ranking } from "../panels/ranking";
 import { type Explanation, explanationReader } from "../text/explanation";
-import { layerName } from "../text/layer-words";
 import type { Mark } from "../text/marks";
 import { reading } from "../text/reading";
 import { hiddenTokens, hidingPanel, strikeHidden } from "./games";
@@ -57,7 +56,8 @@ function workbenchFolds(context: WorkbenchContext, explanation: () => Explanatio
   /** Whose order the curve follows, if another layer is on display, as in a page without Python. */
   const order = () => {
     const layer = explanation()?.layer;
-    return typeof layer === "number" && layer !== get("layer") ? ` \u00b7 order of ${layerName(layer)}` : "";
+    const name = typeof layer === "number" && layer !== get("layer") && get("_layer_words").rows?.[layer];
+    return name ? ` \u00b7 order of ${name}` : "";
   };
   const folds = [
     fold(context, {
