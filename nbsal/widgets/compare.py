@@ -62,6 +62,7 @@ class Compare(ExplainerView):
     inputs = (*ExplainerView.inputs, *(f"other_{name}" for name in SETTINGS))
     live_name = "compare"
     rows_checked = 2
+    omitted_steps = ("class", "method")
     _esm = asset("compare.js")
     _css = asset("compare.css")
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentences.decision_facts import HALF, Check, Outcome
-from nbsal.explain.sentences.statement import Statement, named_words
+from nbsal.explain.sentences.statement import NOT_CHECKED, Statement, named_words
 from nbsal.render.headline import Phrase, change_words, phrases
 
 BADGES = ("A", "B")
@@ -40,12 +40,12 @@ def name_of(saliency: Saliency) -> str:
 def compared(both: Sequence[Saliency], sentence: list[Phrase]) -> Statement:
     """The statement of a pair: the sentence, how its verdict was reached, and the values measured for A and for B."""
     if not all(saliency.check for saliency in both):
-        return Statement(sentence)
+        return Statement(sentence, badge=NOT_CHECKED)
     statements = [(badge, saliency.statement()) for badge, saliency in zip(BADGES, both, strict=True)]
     return Statement(
         sentence,
         "supported" if any(each.state == "supported" for _, each in statements) else "weak",
-        "checked by hiding words",
+        "by hiding words of A and of B",
         tuple(
             (f"{badge}: {label}", value, share) for badge, each in statements for label, value, share in each.effects
         ),

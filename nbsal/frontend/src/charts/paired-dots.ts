@@ -10,13 +10,13 @@ const RANKED = "ranked by size, for or against";
 
 /** The letter of an explanation, in a ring for A and on a disc for B. */
 export const badge = (letter: string) =>
-  h("span", { class: `nbsal-badge nbsal-badge-${letter.toLowerCase()}` }, letter);
+  h("span", { class: `nbsal-letter nbsal-letter-${letter.toLowerCase()}` }, letter);
 
 export function pairedDots(context: Context<CompareTraits>) {
   const words = markList(context, "The strongest words", "nbsal-ranking nbsal-dots");
   const [heading, unit] = [h("h3"), h("span")];
   const key = ["A", "B"].map((letter) => h("span", {}, badge(""), ` ${letter}`));
-  key[1].firstElementChild?.classList.add("nbsal-badge-b");
+  key[1].firstElementChild?.classList.add("nbsal-letter-b");
   const node = h(
     "section",
     { class: "nbsal-panel nbsal-evidence" },
@@ -43,7 +43,7 @@ export function pairedDots(context: Context<CompareTraits>) {
 }
 
 function drawPair({ name, part, shares, texts }: ComparedRow, at: (share: number) => number) {
-  const [ring, disc] = ["a", "b"].map((side) => h("u", { class: `nbsal-dot nbsal-badge-${side}` }));
+  const [ring, disc] = ["a", "b"].map((side) => h("u", { class: `nbsal-dot nbsal-letter-${side}` }));
   const line = h("i", {}, ring, disc);
   const [first, second] = shares.map(at);
   ring.style.left = `${first}%`;

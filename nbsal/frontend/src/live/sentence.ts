@@ -46,7 +46,7 @@ export function statement(finding: Finding): Statement {
 
 /** What is said, checked by nothing. */
 export const said = (sentence: Phrase[]): Statement => {
-  return { sentence, state: "unchecked", evidence_line: "", effects: [], advice: "" };
+  return { sentence, state: "unchecked", badge: "not checked", evidence_line: "", effects: [], advice: "" };
 };
 
 /** The words of a text with their scores, and the share of all scores that lies on special tokens. */
