@@ -16,6 +16,7 @@ from nbsal.render.sheet import (
     Dots,
     Grid,
     Heading,
+    Legend,
     Line,
     Marked,
     Note,
@@ -41,12 +42,15 @@ def _blocks(blocks: Sequence[Block], colours: bool) -> list[str]:
 
 
 def _marked(block: Marked, colours: bool) -> list[str]:
-    legend = block.legend
-    unit = f" \N{MIDDLE DOT} {legend.unit}" if legend and legend.unit else ""
-    return [
-        terminal(block.parts, block.largest, colours),
-        *([f"{legend.low} \u2026 {legend.high}{unit}"] if legend else []),
-    ]
+    lines = [terminal(block.parts, block.largest, colours)]
+    if block.legend is not None:
+        (_, low), (_, high) = block.legend.ends
+        lines.append(f"{low} \N{HORIZONTAL ELLIPSIS} {high}{_unit(block.legend)}")
+    return lines
+
+
+def _unit(legend: Legend) -> str:
+    return f" \N{MIDDLE DOT} {legend.unit}" if legend.unit else ""
 
 
 def _words(cell: str | Sequence[Phrase]) -> str:
