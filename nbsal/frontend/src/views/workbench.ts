@@ -19,6 +19,8 @@ import { hiddenTokens, hidingPanel, strikeHidden } from "./games";
 import { headsPanel, SWITCHES, UNDONE } from "./heads";
 import { layersPanel } from "./layers";
 
+const LONG = 120; // words of a text that is higher than the panels beside it
+
 type WorkbenchContext = Context<WorkbenchTraits>;
 
 /** The scores of every layer of the explained text, or null. */
@@ -118,6 +120,8 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
     const layer = get("layer") ?? -1;
     context.retitle(isComputed() ? "" : (get("_layers").notes?.[layer] ?? ""));
     words.draw(drawn.marks, drawn.words, explanation.unit);
+    const place = marks.length > LONG ? side : main; // beside a long text, below a short one
+    if (words.node.parentElement !== place) place.append(words.node);
     strike();
   };
   const drawPanels = () => {
