@@ -215,7 +215,7 @@ def _grid(canvas: Canvas, block: Grid, left: float, top: float, room: float) -> 
     names = [Run(name, SMALL) for name in block.columns]
     start, top = left + _names_width(block), top + max((run.width for run in names), default=0.0) + 8
     places = [start + CELL * k + GAP * sum(gap <= k for gap in block.gaps) for k in range(len(names))]
-    canvas.upright += [(x + CELL / 2, top - 4, run) for x, run in zip(places, names, strict=True)]
+    canvas.texts += [(x + CELL / 2, top - 4, run, colours.INK, True) for x, run in zip(places, names, strict=True)]
     for row, name in enumerate(block.rows):
         run = Run(name, SMALL, bold=row == block.chosen)
         canvas.write([[run]], start - 8 - run.width, top, room, CELL, colours.INK if run.bold else FAINT)
