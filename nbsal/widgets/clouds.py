@@ -15,6 +15,7 @@ from nbsal.render.headline import percent
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import Figure, pandas
 from nbsal.support.validation import Text, checked, plural
+from nbsal.widgets.content.excerpts import excerpt, excerpt_html
 from nbsal.widgets.content.word_clouds import (
     MAX_TEXTS,
     MIN_TEXTS,
@@ -25,7 +26,7 @@ from nbsal.widgets.content.word_clouds import (
     cloud_traits,
     texts_with,
 )
-from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
+from nbsal.widgets.corpus_view import CorpusView
 from nbsal.widgets.page import jobs
 from nbsal.widgets.page.html_export import asset
 from nbsal.widgets.page.last_value import LastValue

@@ -350,8 +350,8 @@ export type Column = "number" | "text" | "prediction" | "confidence" | "label" |
 export interface TableRow {
   number: number;
   prediction?: string;
-  /** Values and spans have none. */
-  confidence?: number | null;
+  /** The probability; values and spans have none. */
+  share?: string;
   label?: string | null;
   wrong?: boolean;
   /** The strongest word. */
@@ -359,6 +359,8 @@ export interface TableRow {
   /** Whether that word speaks against what is explained. */
   against?: boolean;
   pieces: Pieces;
+  /** "corrected", "broken" or "", and what is said of the text. */
+  remark?: [string, string] | null;
 }
 
 /** One page of the table. */
@@ -371,7 +373,9 @@ export interface TablePage {
   page: number;
   pages: number;
   position: string;
-  sentence: string;
+  /** Of the texts of what is chosen in a panel. */
+  heading: Phrase[];
+  sentence: Phrase[];
   /** Texts with the class and the word that are filtered by, and how many of them are misclassified. */
   counts: [number, number];
   explained: number;
@@ -379,7 +383,27 @@ export interface TablePage {
   opened: { number: number; statement: Statement } | null;
 }
 
-export interface BrowseTraits extends ExplanationTraits {
+/** The number of texts of a label and a prediction. */
+export interface ConfusionCell {
+  pair: [string, string];
+  text: string;
+  wrong: boolean;
+  /** Of the largest number. */
+  share: number;
+  /** What is heard of it. */
+  name: string;
+}
+
+export interface Confusion {
+  heading: string;
+  note: string;
+  /** The predictions of a table; a list has none. */
+  columns: string[];
+  cells: ConfusionCell[];
+}
+
+/** Of every view of many texts. */
+export interface CorpusTraits extends ExplanationTraits {
   level: Level;
   signed: boolean;
   gamma: number;
@@ -389,7 +413,10 @@ export interface BrowseTraits extends ExplanationTraits {
   label: string | null;
   wrong: boolean;
   token: string;
+  cell: string[] | null;
   page: number;
   opened: number | null;
+  _headline: Phrase[];
+  _confusion: OrEmpty<Confusion>;
   _table: OrEmpty<TablePage>;
 }
