@@ -49,7 +49,7 @@ class CorpusView(Shading, View):
     cell = traitlets.List(traitlets.Unicode(), None, allow_none=True).tag(sync=True, page=True)
     page = traitlets.Int(0, min=0).tag(sync=True, page=True)
     opened = traitlets.Int(None, allow_none=True, min=0).tag(sync=True, page=True)
-    _headline = traitlets.List().tag(sync=True)
+    _headline = traitlets.List(traitlets.Any()).tag(sync=True)
     _confusion = traitlets.Dict().tag(sync=True)
     _table = traitlets.Dict().tag(sync=True)
     _tokens = traitlets.Dict().tag(sync=True)
@@ -94,13 +94,14 @@ class CorpusView(Shading, View):
 
     def explain(self, texts: Iterable[Text], labels: Iterable[Any] | None = None) -> None:
         """Explain and show other texts, with their labels if there are any."""
-        if self.explainer is None:
+        if self.explainer is None or self.plain_result is not None:
             message = f"This {type(self).__name__} shows finished results. Pass an Explainer to show other texts."
             raise InputError(message, argument="texts", value=texts)
         texts = list_texts(texts)
         self._label_texts(None if labels is None else list(labels), len(texts))
         self._texts, self._saliencies, self._checked, self._failed = texts, [], {}, {}
-        self.cell, self.opened = None, None if self.opened is None else 0
+        self.set_trait("cell", None)
+        self.opened = None if self.opened is None else 0
         self.request()
 
     @traitlets.validate("cell")

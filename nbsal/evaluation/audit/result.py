@@ -43,6 +43,11 @@ class Correction:
 class Hides(Protocol):
     """The model of an audit, which can hide words from all its texts."""
 
+    explainer: Any
+
+    def saliencies(self) -> Sequence[Any]:
+        """The Saliency of each text."""
+
     def hide(self, words: Sequence[str]) -> Effect:
         """What hiding some words together does; they are in lower case, and occur in the texts."""
 

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 from nbsal.render import html
-from nbsal.render.headline import percent
 from nbsal.support.validation import plural
 
 WIDEST = 8  # classes up to which all pairs are a table; of more, the mistakes are a list
@@ -57,10 +56,12 @@ class Confusion:
         return str(before) if before == after else f"{before} {ARROW} {after}"
 
     def heading(self) -> str:
-        """How many texts are mistaken."""
-        total, wrong = self.counts.total(), _wrong(self.counts)
-        now = "" if self.after is None else f" {ARROW} {_wrong(self.after)}"
-        return f"{wrong}{now} of {plural(total, 'text')} mistaken ({percent(wrong / max(total, 1))})"
+        """The most frequent mistake, or how many mistakes hiding words leaves."""
+        wrong = _wrong(self.counts)
+        if self.after is not None:
+            return f"{wrong} {ARROW} {plural(_wrong(self.after), 'mistake')} in {plural(self.counts.total(), 'text')}"
+        worst = [(pair, count) for pair, count in self.counts.most_common() if pair[0] != pair[1]][:1]
+        return next((f"Most frequent mistake: {a} {ARROW} {b}, {n} of {wrong}" for (a, b), n in worst), "No mistake")
 
     def note(self) -> str:
         """How to read it."""

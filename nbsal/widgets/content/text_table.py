@@ -28,7 +28,7 @@ class Choice:
     """The texts of what is chosen in a panel, in the panel's order, and what is said of them."""
 
     heading: list[Phrase]
-    numbers: Sequence[int]
+    numbers: Sequence[int] | None  # None: all texts, in their order
     places: Callable[[Saliency], list[int]]  # the positions of the chosen words in a text
     remark: Callable[[int], Remark | None]
     sentence: list[Phrase] = field(default_factory=list)
@@ -78,13 +78,18 @@ class Filters:
     @property
     def by_number(self) -> bool:
         """Whether every text is listed, in the order of the texts."""
-        return self == Filters(token=self.token) and not self.part
+        return self == Filters(token=self.token, choice=self.choice) and not self.part and self.chosen is None
+
+    @property
+    def chosen(self) -> Sequence[int] | None:
+        """The numbers of the texts that are chosen in a panel, in its order, if any are."""
+        return None if self.choice is None else self.choice.numbers
 
     def scope(self, columns: Columns) -> Array:
         """The numbers of the texts with that label, that prediction and that part, of those that are chosen."""
         fits = np.ones(len(columns), bool)
-        if self.choice is not None:
-            fits = np.isin(np.arange(len(columns)), np.array(self.choice.numbers, int))
+        if self.chosen is not None:
+            fits = np.isin(np.arange(len(columns)), np.array(self.chosen, int))
         if self.cell is not None:
             label, prediction = self.cell
             fits &= (columns.values("label") == label) & (columns.values("prediction") == prediction)
@@ -97,9 +102,9 @@ class Filters:
     def arrange(self, scope: Array, columns: Columns) -> Array:
         """The numbers of the texts that are listed, of those in scope, in their order."""
         numbers = scope[columns.misclassified()[scope]] if self.wrong else scope
-        if self.sort == "number" and not self.descending and self.choice is not None:
+        if self.sort == "number" and not self.descending and self.chosen is not None:
             listed = set(numbers.tolist())
-            return np.array([number for number in self.choice.numbers if number in listed], int)
+            return np.array([number for number in self.chosen if number in listed], int)
         if self.sort == "number" or (self.sort == "label" and not columns.is_labelled):
             return numbers[::-1] if self.sort == "number" and self.descending else numbers
         values = columns.values(self.sort)[numbers]

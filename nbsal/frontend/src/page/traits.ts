@@ -420,3 +420,50 @@ export interface CorpusTraits extends ExplanationTraits {
   _confusion: OrEmpty<Confusion>;
   _table: OrEmpty<TablePage>;
 }
+
+/** A word that was hidden: a cell of each column after the first, and what it is sorted by. */
+export interface TestedWord {
+  word: string;
+  /** The word as the table shows it: punctuation has a name. */
+  name: string;
+  /** What its tests say after a sign, as "\u25c6 misleads the model beyond chance"; "" if they say nothing. */
+  kind: string;
+  /** Words, or the lengths of a bar for each model. */
+  cells: (string | { left?: number[]; right?: number[] })[];
+  values: (string | number | null)[];
+  /** All that was measured. */
+  line: string;
+}
+
+export interface TestedWords {
+  heading: string;
+  note: string;
+  tip: string;
+  columns: string[];
+  rows: TestedWord[];
+  /** The words whose hiding changes nothing, in a sentence. */
+  rest: string;
+  hint: string;
+  /** What the press says that hides the picked words in every text; "" if there is none. */
+  hide: string;
+  /** Whether other words can be tried. */
+  tries: boolean;
+}
+
+/** The error rate, the ends of its interval, and the rate elsewhere, as shares of the axis. */
+export interface Slice {
+  name: string;
+  bar: [number, number, number, number];
+  mark: string;
+  rate: string;
+  text: string;
+}
+
+export interface AuditTraits extends CorpusTraits {
+  picked: string[] | null;
+  everywhere: boolean;
+  part: string | null;
+  least: number;
+  _words: OrEmpty<TestedWords>;
+  _slices: OrEmpty<{ heading: string; note: string; axis: string[]; rows: Slice[] }>;
+}
