@@ -130,9 +130,10 @@ class CorpusView(Shading, View):
 
     def explain_all(self, inputs: dict[str, Any], job: jobs.Job, meter: Meter) -> None:
         """Explain every text in chunks; after each chunk, show the results so far."""
-        texts, saliencies = self._texts, list(self._saliencies)
-        if self.plain_result is not None or len(saliencies) == len(texts):
+        texts = self._texts
+        if self.plain_result is not None or len(self._saliencies) == len(texts):
             return  # without progress: nothing is explained
+        saliencies = list(self._saliencies)
         part = meter.part(self.explaining * STEPS, len(texts))
         part.step(len(saliencies))
         while len(saliencies) < len(texts):

@@ -291,41 +291,35 @@ export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
 
 export interface Word {
   word: string;
-  /** Its weight as a share of the largest; a word of too few texts has none. */
-  share: number | null;
-  /** In how many texts it scores for its class; null for a cloud without texts. */
-  texts: number | null;
-  /** Other classes that have it. */
-  also?: string[];
+  /** Its size as a share of the largest. */
+  share: number;
+  /** Whether hiding it changes decisions, or none, or whether it was not hidden. */
+  state: "changes" | "idle" | "ranked";
+  /** What is known of it, after its name. */
+  line: string;
+  /** Its share, its texts, and what hiding it changes. */
+  cells: [string, string, string];
+  /** Whether other classes have it. */
+  shared: boolean;
 }
 
 export interface Cloud {
   label: string;
   /** The number of its hue; classes beyond the first four have none. */
   hue: number | null;
-  /** The number of its texts. */
-  texts: number | null;
+  /** How many texts it is predicted for. */
+  note: string;
   words: Word[];
 }
 
-/** A text in which a picked word occurs. */
-export interface WordText {
-  number: number;
-  caption: string;
-  pieces: Pieces;
-}
-
-/** What is said of all clouds. */
 export interface CloudSummary {
-  /** Text, the hue of its class, whether it is a word of a cloud. */
-  sentence: [string, number | null, boolean][];
   overlap: string;
   hint: string;
   explained: number;
   total: number;
 }
 
-export interface CloudsTraits extends ViewTraits {
+export interface CloudsTraits extends CorpusTraits {
   k: number;
   unit: Level;
   form: "cloud" | "list";
@@ -335,13 +329,6 @@ export interface CloudsTraits extends ViewTraits {
   _plain: boolean;
   _clouds: Cloud[];
   _summary: OrEmpty<CloudSummary>;
-  _texts_shown: OrEmpty<{
-    picked: [string, string] | null;
-    count: number;
-    texts: WordText[];
-    heading: string;
-    note: string;
-  }>;
 }
 
 export type Column = "number" | "text" | "prediction" | "confidence" | "label" | "top";

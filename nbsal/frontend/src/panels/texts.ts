@@ -34,6 +34,7 @@ export function textTable(context: CorpusContext, beside: boolean) {
   const draw = () => {
     const page = get("_table");
     if (!page.rows) return;
+    node.classList.toggle("nbsal-no-texts", !page.total); // as those of a finished cloud
     heading.replaceChildren(...phraseNodes(page.heading));
     sentence.replaceChildren(...phraseNodes(page.sentence));
     sentence.hidden = !page.sentence.length;
