@@ -26,6 +26,7 @@ from nbsal.widgets.content.word_clouds import (
     arranged,
     choice_of,
     cloud_traits,
+    count_words,
     predicted,
     texts_with,
 )
@@ -219,11 +220,11 @@ class Clouds(CorpusView):
         if isinstance(saliencies, Corpus):
             units = saliencies.units(unit)
             cloud = arranged(weigh(units.groups(normalise=True), self.idf, unit), classes)
-            return cloud, Statistics.of(units, cloud.labels, unit)
+            return cloud, count_words(units, cloud.labels, unit)
         if not saliencies:
-            return plain or Cloud({}, unit), Statistics({}, {})
+            return plain or Cloud({}, unit), ({}, {})
         cloud = arranged(rank(saliencies, self.idf, unit=unit), classes)
-        return cloud, Statistics.of(saliencies, cloud.labels, unit)
+        return cloud, count_words(saliencies, cloud.labels, unit)
 
 
 def _cloud_html(result: WordClouds, label: str) -> str:

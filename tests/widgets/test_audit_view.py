@@ -56,7 +56,9 @@ def test_words_are_those_of_the_audit(view, audit):
     changes = audit.words[audit.words.flips > 0]
     assert [word["word"] for word in sent["rows"]] == changes.word.tolist()
     idle = audit.words[audit.words.flips == 0]
-    assert all(word_name(word) in sent["rest"] for word in idle.word), "those without effect are in a sentence"
+    assert len(idle) and all(word_name(word) in sent["rest"] for word in idle.word[:12]), (
+        "those without effect are in a sentence"
+    )
     labels = ["" if low <= 0 else name for name, low in zip(changes.speaks_for, changes.low, strict=True)]
     assert [word["cells"][0] for word in sent["rows"]] == labels and any(labels) and not all(labels)
     for name in ("corrects", "breaks", "texts"):

@@ -41,6 +41,7 @@ LEAST = 5  # texts in which scores must name a word, or a mistake be corrected w
 CANDIDATES = 200
 FIRST = 8  # words of the first stage
 RANDOM = 2  # random words hidden from each text, so that each word has another one beside it
+Chosen = tuple[Mapping[str, int], int]  # words with the texts that name each; how many could have been chosen
 SHARES = (4, 2, 4)  # of the progress: explaining, correcting mistakes, hiding
 
 
@@ -165,12 +166,12 @@ def stages(
     first, *others = (_Run(each, rows, gold, settings.way, cache, inner) for each in explainers)
     saliencies, corrections = first.explain(settings.batch_size)
     chosen = choose_words(saliencies, corrections, least, most) if settings.words is None else _given(settings.words)
-    result, before = None, 0
-    for size in _sizes(len(chosen.words)) if settings.grows else [len(chosen.words)]:
+    (words, considered), result, before = chosen, None, 0
+    for size in _sizes(len(words)) if settings.grows else [len(words)]:
         if result is not None:
             yield result
-        some = Chosen({word: chosen.words[word] for word in list(chosen.words)[:size]}, chosen.considered)
-        share = (size - before) / (len(chosen.words) or 1)
+        some = {word: words[word] for word in list(words)[:size]}, considered
+        share = (size - before) / (len(words) or 1)
         result, before = first.audit(saliencies, corrections, some, groups, share=share or 1), size
     assert result is not None
     for second in others:
@@ -187,14 +188,6 @@ def _sizes(count: int) -> list[int]:
     return [*sizes[:-1], count]
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """The words to hide, with the number of texts that name each, and how many words could have been chosen."""
-
-    words: Mapping[str, int]
-    considered: int
-
-
 def choose_words(saliencies: Sequence[Saliency], corrections: Sequence[Correction], least: int, most: int) -> Chosen:
     """The words that scores name, or that are behind a mistake, in at least `least` texts; `most` words at most.
 
@@ -209,12 +202,12 @@ def choose_words(saliencies: Sequence[Saliency], corrections: Sequence[Correctio
         mistaken.update({unit.text.casefold() for unit in units_of(saliency.row)} if text in behind else ())
     frequent = sorted((word for word, count in named.items() if count >= least), key=lambda word: (-named[word], word))
     words = {word: named[word] for word in frequent[:most]}
-    return Chosen(words, len(words.keys() | {word for word, count in mistaken.items() if count >= least}))
+    return words, len(words.keys() | {word for word, count in mistaken.items() if count >= least})
 
 
 def _given(words: Sequence[str]) -> Chosen:
     """Words to hide that scores need not name."""
-    return Chosen(dict.fromkeys((word.casefold() for word in words), 0), len({*words}))
+    return dict.fromkeys((word.casefold() for word in words), 0), len({*words})
 
 
 class _Run:
@@ -255,10 +248,11 @@ class _Run:
 
         `share` is that of the words which were not hidden before.
         """
+        words, considered = chosen
         units = [{unit.text.casefold(): unit for unit in units_of(row)} for row in self.rows]
         random = [random_words(row, list(text), RANDOM) for row, text in zip(self.rows, units, strict=True)]
         hidden = [
-            list(dict.fromkeys([*(word for word in chosen.words if word in text), *drawn]))
+            list(dict.fromkeys([*(word for word in words if word in text), *drawn]))
             for text, drawn in zip(units, random, strict=True)
         ]
         parts = [[text[word] for word in some] for text, some in zip(units, hidden, strict=True)]
@@ -269,8 +263,8 @@ class _Run:
         decided = [each.argmax(-1).tolist() for each in logits]
         outcomes = _Outcomes([log_odds(each) for each in logits], decided, hidden, random)
         effects = []
-        for word, named in chosen.words.items():
-            having = [text for text, words in enumerate(units) if word in words]
+        for word, named in words.items():
+            having = [text for text, there in enumerate(units) if word in there]
             scores = tuple(score_of(saliencies[text], units[text][word]) for text in having)
             pulls = outcomes.pulls(having, word)
             speaks_for = int(pulls.mean(0).argmax()) if classes is None else classes[word]
@@ -290,7 +284,7 @@ class _Run:
             spans=tuple(tuple((word.segment, word.start, word.end) for word in row.words) for row in self.rows),
             scores=tuple(tuple(saliency.word_scores) for saliency in saliencies),
             effects=tuple(effects),
-            considered=chosen.considered,
+            considered=considered,
             corrections=corrections,
             groups=groups,
             provenance=self.explainer.provenance | facts,

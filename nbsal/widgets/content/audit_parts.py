@@ -27,6 +27,7 @@ JUDGED = (  # columns after the word, its class and its texts: title, kind, name
     ("too often", "share", "excess"),
 )
 NEUTRAL = (("", "right", "flips"), ("changes", "number", "flips"), ("pull", "score", "pull"))
+LISTED = 12  # words of a sentence
 NONE = "\N{EN DASH}"
 Wired = dict[str, Any]
 
@@ -205,14 +206,15 @@ def words_trait(audit: Audit, is_complete: bool, picked: int) -> Wired:
     records = audit.words.to_dict("records")
     changes = {row["word"]: bool(row["kind"]) or any(row[f"flips{end}"] for end in ends) for row in records}
     idle = [word_name(word) for word, does in changes.items() if not does]
-    in_list = plain(in_row([[("text", word)] for word in idle]))
+    more = [f"{len(idle) - LISTED} more"] if len(idle) > LISTED else []
+    in_list = plain(in_row([[("text", word)] for word in [*idle[:LISTED], *more]]))
     return {
         "heading": words_heading(audit) if is_complete else f"{plural(len(audit.words), 'word')} tried so far",
         "note": f"A: {own[0]} · B: {own[1]}" if len(own) > 1 else "",
         "tip": tables.adjustment(audit),
         "columns": ["Word", "speaks for", "texts", *(title for title, *_ in (JUDGED if judged else NEUTRAL))],
         "rows": [_word(row, ends, most, judged) for row in records if changes[row["word"]]],
-        "rest": f"No decision changes without {in_list}." if idle else "",
+        "rest": f"Hidden without any change: {in_list}." if idle else "",
         "hint": "Point at a word to see what was measured; press it to read its texts.",
         "hide": _hide_label(picked) if all(each.model is not None for each in models(audit)) or picked == 1 else "",
     }

@@ -23,6 +23,8 @@ MIN_TEXTS = 3  # with a word, from which it is drawn by its whole weight
 MOST_TESTED = 200  # words
 MANY_TEXTS = 30  # of a class, from which its words need so many
 
+# How many texts each class has, and in how many of them each word scores for it.
+Statistics = tuple[Mapping[str, int], Mapping[str, Mapping[str, int]]]
 Changes = tuple[int, int]  # how many of so many decisions hiding a word changes
 
 
@@ -61,7 +63,7 @@ class WordClouds:
     text_count: int
     total: int
     model_labels: Sequence[str]
-    statistics: "Statistics"
+    statistics: Statistics
     audit: Audit | None
     untested: str
 
@@ -84,7 +86,7 @@ class WordClouds:
                     word,
                     weight,
                     size / top[0][2],
-                    self.statistics.frequencies[label][word] if self.text_count else None,
+                    self.statistics[1][label][word] if self.text_count else None,
                     [other for other in classes[word] if other != label],
                     self.changes(label, word),
                 )
@@ -94,7 +96,7 @@ class WordClouds:
         }
 
     def changes(self, label: str, word: str) -> Changes | None:
-        """How many decisions for a class hiding a word changes, of those about texts with it; None: it was not hidden."""
+        """How many decisions for a class hiding a word changes, of those about its texts; None: it was not hidden."""
         effect = self.effects.get(word)
         if self.audit is None or effect is None:
             return None
@@ -121,7 +123,7 @@ class WordClouds:
         classes = self.model_labels or self.labels
         if len(classes) <= len(colours.CLASSES) and {*self.labels} <= {*classes}:
             return {label: classes.index(label) for label in self.labels}
-        texts = self.statistics.texts
+        texts = self.statistics[0]
         likeliest = sorted(self.labels, key=lambda label: -texts[label])[: len(colours.CLASSES)]
         coloured = [label for label in self.labels if label in likeliest]
         return {label: coloured.index(label) if label in coloured else None for label in self.labels}
@@ -229,31 +231,23 @@ class WordClouds:
 
     def _rarity(self, label: str, word: str) -> float:
         """The share of the texts that a word lacks, of those that the words of a class with many texts need."""
-        many = self.statistics.texts.get(label, 0) >= MANY_TEXTS
-        return max(0.0, 1 - self.statistics.frequencies[label][word] / MIN_TEXTS) if many else 0.0
+        many = self.statistics[0].get(label, 0) >= MANY_TEXTS
+        return max(0.0, 1 - self.statistics[1][label][word] / MIN_TEXTS) if many else 0.0
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """How many texts each class has, and in how many of them each word scores for it."""
-
-    texts: Mapping[str, int]
-    frequencies: Mapping[str, Mapping[str, int]]
-
-    @classmethod
-    def of(cls, saliencies: Sequence[Saliency] | Units, labels: Sequence[str], unit: str) -> "Statistics":
-        """Count the texts of each class and word."""
-        if isinstance(saliencies, Units):
-            return cls(Counter(saliencies.classes.tolist()), saliencies.frequencies())
-        texts: Counter[str] = Counter(saliency.explained_class for saliency in saliencies)
-        frequencies: dict[str, Counter[str]] = {label: Counter() for label in labels}
-        byte_level = _is_byte_level(saliencies, unit)
-        for saliency in saliencies:
-            scores: Counter[str] = Counter()
-            for name, score, _ in unit_scores(saliency, unit, normalise=False):
-                scores[display_word(name, byte_level)] += score  # type: ignore[assignment]
-            frequencies[saliency.explained_class].update(word for word, score in scores.items() if score > 0)
-        return cls(texts, frequencies)
+def count_words(saliencies: Sequence[Saliency] | Units, labels: Sequence[str], unit: str) -> Statistics:
+    """Count the texts of each class and word."""
+    if isinstance(saliencies, Units):
+        return Counter(saliencies.classes.tolist()), saliencies.frequencies()
+    texts, frequencies = Counter[str](), {label: Counter[str]() for label in labels}
+    byte_level = _is_byte_level(saliencies, unit)
+    for saliency in saliencies:
+        texts[saliency.explained_class] += 1
+        scores = Counter[str]()
+        for name, score, _ in unit_scores(saliency, unit, normalise=False):
+            scores[display_word(name, byte_level)] += score  # type: ignore[assignment]
+        frequencies[saliency.explained_class].update(word for word, score in scores.items() if score > 0)
+    return texts, frequencies
 
 
 def texts_with(
@@ -341,4 +335,4 @@ def predicted(clouds: WordClouds, label: str) -> str:
     """For how many texts a class was predicted."""
     if not clouds.text_count:
         return "predicted class"
-    return f"predicted for {plural(clouds.statistics.texts[label], 'text')}"
+    return f"predicted for {plural(clouds.statistics[0][label], 'text')}"

@@ -1,10 +1,10 @@
 // The words of one class as a cloud or as a list: chosen by mouse or by keys.
 
 import type { Context } from "../page/context";
+import type { Cloud, CloudsTraits, Word } from "../page/corpus-traits";
 import { closest, consume, h, uniqueId } from "../page/dom";
 import { clamp, nextItem } from "../page/keyboard";
 import { s } from "../page/svg";
-import type { Cloud, CloudsTraits, Word } from "../page/traits";
 import { type Box, layOutCloud, typeSize } from "./cloud-layout";
 
 const PAD = 3; // pixels around a word, which belong to it: its ring is drawn there

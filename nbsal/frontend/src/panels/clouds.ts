@@ -4,9 +4,9 @@ import { type CloudReadout, cloudOf } from "../charts/cloud";
 import { segments } from "../controls/display";
 import { stepper } from "../controls/stepper";
 import { bind, type Context } from "../page/context";
+import type { Cloud, CloudsTraits } from "../page/corpus-traits";
 import { h, onAbort } from "../page/dom";
 import { plural } from "../page/format";
-import type { Cloud, CloudsTraits } from "../page/traits";
 
 type CloudsContext = Context<CloudsTraits>;
 

@@ -1,9 +1,9 @@
 // Labels by predictions: a press on a pair shows its texts, a second press all of them. Of many classes, the mistakes.
 
 import type { Context } from "../page/context";
+import type { Confusion, ConfusionCell, CorpusTraits } from "../page/corpus-traits";
 import { closest, consume, h } from "../page/dom";
 import { nextItem } from "../page/keyboard";
-import type { Confusion, ConfusionCell, CorpusTraits } from "../page/traits";
 
 export function confusionPanel({ get, set, on, live, signal }: Context<CorpusTraits>) {
   const [heading, note, body] = [h("h3"), h("span"), h("div", { class: "nbsal-pairs" })];

@@ -1,9 +1,9 @@
 // A view of many texts: a headline, labels by predictions, the panels of the view, and the table of the texts.
 
 import type { Context } from "../page/context";
+import type { CorpusTraits } from "../page/corpus-traits";
 import { h } from "../page/dom";
 import { mount } from "../page/mount";
-import type { CorpusTraits } from "../page/traits";
 import { phraseNodes } from "../text/headline";
 import { confusionPanel } from "./confusion";
 import { textTable } from "./texts";

@@ -2,8 +2,8 @@
 
 import { rowList } from "../controls/row-list";
 import type { Context } from "../page/context";
+import type { AuditTraits, Slice } from "../page/corpus-traits";
 import { h } from "../page/dom";
-import type { AuditTraits, Slice } from "../page/traits";
 
 const PROPERTIES = ["--now", "--low", "--high", "--before"];
 

@@ -1,8 +1,8 @@
 // The rows of a table of texts: one Tab stop, walked by the arrow keys; a row is redrawn only when it has changed.
 
 import type { Context } from "../page/context";
+import type { CorpusTraits, TablePage, TableRow } from "../page/corpus-traits";
 import { closest, consume, h } from "../page/dom";
-import type { CorpusTraits, TablePage, TableRow } from "../page/traits";
 import type { ColourScale } from "../text/colour";
 import { excerpt } from "../text/excerpt";
 

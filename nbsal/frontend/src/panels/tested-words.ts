@@ -3,9 +3,9 @@
 import { rowList } from "../controls/row-list";
 import { stepper } from "../controls/stepper";
 import { bind, type Context } from "../page/context";
+import type { AuditTraits, TestedWord, TestedWords } from "../page/corpus-traits";
 import { closest, h } from "../page/dom";
 import { plural } from "../page/format";
-import type { AuditTraits, TestedWord, TestedWords } from "../page/traits";
 import { readoutLine } from "../text/readout";
 
 const MOST_TEXTS = 1000; // in which scores must name a word

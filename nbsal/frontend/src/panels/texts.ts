@@ -3,8 +3,8 @@
 import { colourScale, displayMenu, SHADING, segments } from "../controls/display";
 import { saveMenu } from "../controls/save";
 import { bind, type Context } from "../page/context";
+import type { Column, CorpusTraits, TablePage } from "../page/corpus-traits";
 import { closest, debounce, h, onAbort, stopPropagation } from "../page/dom";
-import type { Column, CorpusTraits, TablePage } from "../page/traits";
 import { phraseNodes } from "../text/headline";
 import { openedText } from "../text/opened-text";
 import { tableRows } from "./table-rows";

@@ -2,8 +2,8 @@
 
 import { colourScale } from "../controls/display";
 import type { Context } from "../page/context";
+import type { CorpusTraits } from "../page/corpus-traits";
 import { h } from "../page/dom";
-import type { CorpusTraits } from "../page/traits";
 import { ranking } from "../panels/ranking";
 import { explanationReader } from "./explanation";
 import { effectRows, nameInSentence, phraseNodes } from "./headline";
