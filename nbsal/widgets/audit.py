@@ -136,8 +136,8 @@ class Audit(CorpusView):
         can_hide = len(picked) > 1 and all(each.model is not None for each in parts.models(audit))
         hidden = [parts.hide_together(audit, picked)] if can_hide else [parts.hidden_word(audit, w) for w in picked]
         everywhere = inputs["everywhere"] and len(hidden) == 1
-        choice = parts.choice_of(audit, hidden, part, everywhere)
-        table = self.table_of(saliencies, inputs, job, choice)
+        listing = parts.listing_of(audit, hidden, part, everywhere)
+        table = self.table_of(saliencies, inputs, job, listing)
         return ShownAudit(audit, is_complete, tuple(picked), hidden, everywhere, table)
 
     def headline(self, result: ShownAudit) -> list[Phrase]:
@@ -170,8 +170,8 @@ class Audit(CorpusView):
         body = [html.headline_html(self.headline(result)), self.confusion_html(result)]
         if result.audit is not None:
             body.append(page.words_html(result.audit, parts.words_heading(result.audit), ROWS))
-        if (choice := result.table.filters.choice) and choice.heading:
-            body += [html.heading_html(plain(choice.heading), ""), html.headline_html(choice.sentence)]
+        if (listing := result.table.filters.listing) and listing.heading:
+            body += [html.heading_html(plain(listing.heading), ""), html.headline_html(listing.sentence)]
         body += [table_html(result.table, self.start_of), self.opened_html(result.table)]
         if result.audit is not None and result.audit.labels is not None:
             body.append(page.slices_html(result.audit, count=ROWS))

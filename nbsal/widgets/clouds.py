@@ -24,7 +24,7 @@ from nbsal.widgets.content.word_clouds import (
     Statistics,
     WordClouds,
     arranged,
-    choice_of,
+    listing_of,
     cloud_traits,
     count_words,
     predicted,
@@ -164,7 +164,7 @@ class Clouds(CorpusView):
         clouds = WordClouds(cloud, inputs["k"], table, *counts, classes, statistics, audit, self._untested)
         if not inputs["picked"] or not saliencies:
             return clouds
-        table = self.table_of(saliencies, inputs, job, choice_of(saliencies, unit, inputs["picked"], clouds))
+        table = self.table_of(saliencies, inputs, job, listing_of(saliencies, unit, inputs["picked"], clouds))
         return replace(clouds, table=table)
 
     def headline(self, result: WordClouds) -> list[Phrase]:
@@ -186,9 +186,9 @@ class Clouds(CorpusView):
         foot = f'<div style="{html.SMALL};margin:8px 0">{notes}</div>'
         body = [html.headline_html(result.sentence()), self.confusion_html(result)]
         body += [*(_cloud_html(result, label) for label in result.labels), foot]
-        if choice := result.table.filters.choice:
+        if listing := result.table.filters.listing:
             body += [
-                html.heading_html(plain(choice.heading), plain(choice.sentence)),
+                html.heading_html(plain(listing.heading), plain(listing.sentence)),
                 table_html(result.table, self.start_of),
             ]
         body.append(self.opened_html(result.table))

@@ -18,7 +18,7 @@ from nbsal.widgets.base import STEPS, View
 from nbsal.widgets.content import table_html
 from nbsal.widgets.content.confusion import Confusion
 from nbsal.widgets.content.table_columns import Columns
-from nbsal.widgets.content.text_table import COLUMNS, Choice, Filters, TablePage
+from nbsal.widgets.content.text_table import COLUMNS, Listing, Filters, TablePage
 from nbsal.widgets.explainer_view import Shading
 from nbsal.widgets.page import jobs, wire
 
@@ -170,7 +170,7 @@ class CorpusView(Shading, View):
         raise NotImplementedError(f"{type(self).__name__}: implement summarize(self, saliencies, inputs, job).")
 
     def table_of(
-        self, saliencies: Sequence[Saliency], inputs: dict[str, Any], job: jobs.Job, choice: Choice | None = None
+        self, saliencies: Sequence[Saliency], inputs: dict[str, Any], job: jobs.Job, listing: Listing | None = None
     ) -> TablePage:
         """The page of the table that is shown of these explanations, or of those that are chosen."""
         columns = self._columns
@@ -180,7 +180,7 @@ class CorpusView(Shading, View):
         if opened is not None and opened > last:
             texts = f"texts are numbered 0 to {last}" if last else "there is only text 0"
             raise InputError(f"opened={opened}, but {texts}.", argument="opened", value=opened)
-        filters = Filters(**{name: inputs[name] for name in FILTERS}, choice=choice)
+        filters = Filters(**{name: inputs[name] for name in FILTERS}, listing=listing)
         page = filters.page(columns, saliencies, total, inputs["page"], opened, self.classes())
         number = page.opened_number
         return page if number not in self._checked else replace(page, opened=self._checked[number])

@@ -53,7 +53,7 @@ def members(audit: Any, kind: str, value: str) -> list[int]:
 
 def without_complements(audit: Any) -> "pandas.DataFrame":
     """The slices; of two that are all texts together, the one with more errors than the other."""
-    frame = audit.slices
+    frame: pandas.DataFrame = audit.slices
     sizes = frame.groupby("slice").texts.agg(["size", "sum"])
     halved = {name for name, row in sizes.iterrows() if row["size"] == 2 and row["sum"] == len(audit.texts)}
     return frame[~frame.slice.isin(halved) | (frame.rate >= frame.rest)]

@@ -17,7 +17,7 @@ from nbsal.render.headline import Phrase, in_row, percent, phrases, plain
 from nbsal.render.names import word_name
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
-from nbsal.widgets.content.text_table import Choice, Remark, TablePage
+from nbsal.widgets.content.text_table import Listing, Remark, TablePage
 
 JUDGED = (  # columns after the word, its class and its texts: title, kind, name in the table
     ("breaks", "number", "breaks"),
@@ -141,16 +141,16 @@ def first_picked(audit: Audit) -> list[str]:
     return [word for word in words if _quoted(word) in audit.sentence][:1]
 
 
-def choice_of(audit: Audit, hidden: Sequence[Hidden], part: str | None, everywhere: bool) -> Choice:
+def listing_of(audit: Audit, hidden: Sequence[Hidden], part: str | None, everywhere: bool) -> Listing:
     """The texts of the picked words, or of a slice, or all; of mistakes, what is behind them."""
     if part is not None:
-        kind, value = next((row.slice, row.value) for row in audit.slices.itertuples() if _slice_name(row) == part)
-        numbers, wrong = slices.members(audit, kind, value), set(audit.wrong)
+        row: Any = next(row for row in audit.slices.itertuples() if _slice_name(row) == part)
+        numbers, wrong = slices.members(audit, row.slice, row.value), set(audit.wrong)
         numbers = sorted(numbers, key=lambda text: text not in wrong)
         heading = phrases(f"{plural(len(numbers), 'text')} of the slice {part}, mistakes first")
-        return Choice(heading, numbers, lambda _: [], lambda text: behind_words(audit, text))
+        return Listing(heading, numbers, lambda _: [], lambda text: behind_words(audit, text))
     if not hidden:
-        return Choice([], None, lambda _: [], lambda text: behind_words(audit, text))
+        return Listing([], None, lambda _: [], lambda text: behind_words(audit, text))
     numbers = list(dict.fromkeys(text for each in hidden for text in each.order(audit)))
     words = [word for each in hidden for word in each.words]
     names = phrases(*(part for word in words for part in (" or ", ("for", _quoted(word)))))[1:]
@@ -168,7 +168,7 @@ def choice_of(audit: Audit, hidden: Sequence[Hidden], part: str | None, everywhe
             return said[0][1] if said else None
         return "", "; ".join(f"{_quoted(each.words[0])}: {words}" for each, (_, words) in said)
 
-    return Choice(heading, numbers, lambda saliency: places_of(saliency, words), remark, phrases(*sentences))
+    return Listing(heading, numbers, lambda saliency: places_of(saliency, words), remark, phrases(*sentences))
 
 
 def places_of(saliency: Saliency, words: Sequence[str]) -> list[int]:
@@ -230,6 +230,7 @@ def slices_trait(audit: Audit) -> Wired:
     if audit.labels is None or not len(audit.slices):
         return {}
     frame, beyond = slices.without_complements(audit), set(audit.beyond_chance[1].index)
+    rows: list[Any] = list(frame.itertuples())
     most = max(0.01, float(frame[["high", "rest"]].max().max()))
     differ = "differs" if len(beyond) == 1 else "differ"
     return {
@@ -244,7 +245,7 @@ def slices_trait(audit: Audit) -> Wired:
                 "rate": percent(row.rate, 0),
                 "text": _slice_text(row, row.Index in beyond),
             }
-            for row in frame.itertuples()
+            for row in rows
         ],
     }
 

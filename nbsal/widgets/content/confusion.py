@@ -30,7 +30,7 @@ class Confusion:
     ) -> "Confusion":
         """Count texts; `after` holds the predictions that hiding words changes, by the number of the text."""
         changed = [after.get(number, name) for number, name in enumerate(predictions)]
-        pairs = Counter(zip(labels, predictions, strict=True))
+        pairs: Counter[Pair] = Counter(zip(labels, predictions, strict=True))
         return cls(order, pairs, Counter(zip(labels, changed, strict=True)) if after else None)
 
     @cached_property

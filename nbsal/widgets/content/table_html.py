@@ -61,7 +61,7 @@ def traits(page: TablePage, start: Callable[[int], str]) -> dict[str, Any]:
     """The page as a view's page draws it."""
     waiting = [{"number": number, "pieces": [[start(number), 0.0, False]]} for number in page.waiting]
     rows = [vars(entry) | {"wrong": entry.misclassified, "share": _share(entry)} for entry in page.rows]
-    choice = page.filters.choice
+    listing = page.filters.listing
     return {
         "rows": [*rows, *waiting],
         "labels": list(page.labels),
@@ -69,8 +69,8 @@ def traits(page: TablePage, start: Callable[[int], str]) -> dict[str, Any]:
         "page": page.page,
         "pages": page.pages,
         "position": page.position(),
-        "heading": choice.heading if choice else [],
-        "sentence": choice.sentence if choice else [],
+        "heading": listing.heading if listing else [],
+        "sentence": listing.sentence if listing else [],
         "counts": [len(page.scope), len(page.errors)],
         "explained": page.explained,
         "total": page.total,

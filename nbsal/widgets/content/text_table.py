@@ -24,7 +24,7 @@ Remark = tuple[str, str]  # what is said of a text: "corrected", "broken" or "",
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Listing:
     """The texts of what is chosen in a panel, in the panel's order, and what is said of them."""
 
     heading: list[Phrase]
@@ -68,7 +68,7 @@ class Filters:
     wrong: bool = False
     token: str = ""
     cell: Sequence[str] | None = None  # a label and a prediction
-    choice: Choice | None = None
+    listing: Listing | None = None
 
     @property
     def part(self) -> str:
@@ -78,12 +78,12 @@ class Filters:
     @property
     def by_number(self) -> bool:
         """Whether every text is listed, in the order of the texts."""
-        return self == Filters(token=self.token, choice=self.choice) and not self.part and self.chosen is None
+        return self == Filters(token=self.token, listing=self.listing) and not self.part and self.chosen is None
 
     @property
     def chosen(self) -> Sequence[int] | None:
         """The numbers of the texts that are chosen in a panel, in its order, if any are."""
-        return None if self.choice is None else self.choice.numbers
+        return None if self.listing is None else self.listing.numbers
 
     def scope(self, columns: Columns) -> Array:
         """The numbers of the texts with that label, that prediction and that part, of those that are chosen."""
@@ -133,7 +133,7 @@ class Filters:
         count = total if self.by_number else len(listed)
         number = min(number, max(0, count - 1) // PAGE)
         first, end = number * PAGE, min((number + 1) * PAGE, count)
-        rows = [make_entry(at, saliencies[at], columns.label(at), self.choice) for at in listed[first:end].tolist()]
+        rows = [make_entry(at, saliencies[at], columns.label(at), self.listing) for at in listed[first:end].tolist()]
         waiting = range(max(first, len(listed)), end)
         return TablePage(self, columns, scope, listed, len(columns), total, number, rows, waiting, opened, text, labels)
 
@@ -253,13 +253,13 @@ def are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def make_entry(number: int, saliency: Saliency, label: str | None, choice: Choice | None = None) -> Entry:
+def make_entry(number: int, saliency: Saliency, label: str | None, listing: Listing | None = None) -> Entry:
     top, positions = strongest_word(saliency)
     share = confidence(saliency)
     against = float(saliency.scores[positions].sum()) < 0
-    marked = [] if choice is None else choice.places(saliency)
+    marked = [] if listing is None else listing.places(saliency)
     pieces = [
         [text, score, is_marked and bool(marked)] for text, score, is_marked in excerpt(saliency, marked or positions)
     ]
-    remark = None if choice is None else choice.remark(number)
+    remark = None if listing is None else listing.remark(number)
     return Entry(number, saliency.prediction, None if np.isnan(share) else share, label, top, against, pieces, remark)

@@ -15,7 +15,7 @@ from nbsal.render import colours
 from nbsal.render.headline import Phrase, in_row, percent, phrases, plain
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
-from nbsal.widgets.content.text_table import Choice, Remark, TablePage, are
+from nbsal.widgets.content.text_table import Listing, Remark, TablePage, are
 
 NAMED_WORDS, NAMED_CLASSES = 3, 4  # words of a class, and classes, that the sentence names
 BOTH = 2
@@ -276,7 +276,7 @@ def places_of(saliency: Saliency, unit: str, word: str, byte_level: bool) -> lis
     return [i for name, tokens in named if display_word(name, byte_level) == word for i in tokens]
 
 
-def choice_of(saliencies: Sequence[Saliency], unit: str, picked: Sequence[str], clouds: WordClouds) -> Choice:
+def listing_of(saliencies: Sequence[Saliency], unit: str, picked: Sequence[str], clouds: WordClouds) -> Listing:
     """The texts of a picked word, the strongest first, and what hiding it does to each."""
     label, word = picked
     texts = texts_with(saliencies, unit, label, word)
@@ -296,7 +296,7 @@ def choice_of(saliencies: Sequence[Saliency], unit: str, picked: Sequence[str], 
     said = clouds.effect_of(label, word)
     numbers = [number for number, *_ in texts]
     sentence = phrases(f"{said[0].upper()}{said[1:]}.")
-    return Choice(heading, numbers, lambda saliency: places_of(saliency, unit, word, byte_level), remark, sentence)
+    return Listing(heading, numbers, lambda saliency: places_of(saliency, unit, word, byte_level), remark, sentence)
 
 
 def _is_byte_level(saliencies: Sequence[Saliency], unit: str) -> bool:

@@ -23,6 +23,7 @@ export function testedWords(context: Context<AuditTraits>) {
     readout.setHint(word ? [h("b", {}, word.name), word.line] : [shown?.hint ?? ""]);
   };
   const choose = (row: number, adds: boolean) => {
+    if (!live) return describe(row);
     const { word } = rows[row];
     const [before, isPicked] = [picked(), picked().includes(word)];
     const next = isPicked ? before.filter((other) => adds && other !== word) : adds ? [...before, word] : [word];
@@ -37,7 +38,7 @@ export function testedWords(context: Context<AuditTraits>) {
       describe(row);
       list.node.children[row].scrollIntoView({ block: "nearest" });
     },
-    leave: () => set({ picked: [], everywhere: false }),
+    leave: () => live && set({ picked: [], everywhere: false }),
   });
   list.node.setAttribute("aria-multiselectable", "true");
   const [heading, note] = [h("h3"), h("span")];

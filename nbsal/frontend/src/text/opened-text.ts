@@ -19,7 +19,8 @@ export function openedText(context: Context<CorpusTraits>) {
   const title = h("h3");
   const answer = h("p", { class: "nbsal-headline", "aria-live": "polite" });
   const [line, bars] = [h("summary", { tabindex: 0 }), h("div", { class: "nbsal-effects" })];
-  const check = h("div", { class: "nbsal-check" }, h("details", {}, line, bars));
+  const badge = h("span", { class: "nbsal-badge" });
+  const check = h("div", { class: "nbsal-check" }, badge, h("details", {}, line, bars));
   const page = h("div", { class: "nbsal-page" }, text.node);
   const keys = live ? "\u2191 \u2193 next text \u00b7 Esc close" : "";
   const node = h(
@@ -53,6 +54,8 @@ export function openedText(context: Context<CorpusTraits>) {
       const weighed = text.words();
       title.textContent = `Text ${opened.number}`;
       const { sentence, state, evidence_line, effects } = opened.statement;
+      badge.textContent = opened.statement.badge;
+      badge.hidden = !badge.textContent;
       answer.replaceChildren(...phraseNodes(sentence));
       check.dataset.state = state;
       check.hidden = !evidence_line;
