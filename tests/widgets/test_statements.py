@@ -236,7 +236,7 @@ def test_views_of_several_explanations_say_the_same_in_every_form(small, monkeyp
     else:
         view = kind(explain.map(TEXTS[:5], progress=False)).wait()
         opened = view._table["opened"]["statement"] if kind is Browse else None
-        assert opened is None or opened == view.result.opened.statement().to_json()
+        assert opened is None or opened == view.statement_of(0, view.result.opened).to_json()
         sentences = [opened["sentence"]] if opened else []
     page = readable(view.to_html())
     assert view.result.caption() in page
