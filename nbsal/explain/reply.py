@@ -66,7 +66,7 @@ def explain_reply(
         except STOPS as error:
             error.partial = answers.get("", answers)
             raise
-    return {name: replace(answer, evidence=evidence) for name, answer in answers.items()}
+    return {name: replace(answer, evidence=evidence).check() for name, answer in answers.items()}
 
 
 def explain_again(

@@ -175,6 +175,14 @@ class PartFacts:
         return self.decisive is not None and self.proposed in (self.decisive, *self.also)
 
     @property
+    def needs_word(self) -> bool:
+        """Whether hiding the word that carried most scores changes the part by far more than hiding any other word."""
+        if self.through is None or self.through.without is None or self.before is None:
+            return False
+        fall = self.before - self.through.without
+        return fall >= HALVED and all(self.before - other < NEAR * fall for other in self.through.others)
+
+    @property
     def contradicted(self) -> bool:
         """Whether the scores name another source than the one that the part clearly depends on.
 
@@ -209,7 +217,7 @@ class ReplyFacts:
         text = part_text(self.reading, at)
         part, minor = "" if at == content else text, all(map(is_function_word, _WORD.findall(text)))
         # What carried a target of its own, such as a rival, is not known: only rows were followed.
-        through = self.route(at) if self.route is not None and scores is None else None
+        through = self._route(at) if scores is None else None
         scores = self.scores.total(at) if scores is None else scores
         at = self.measured(at)
         shared = tuple(fractions(self.reading, scores).tolist())
@@ -227,6 +235,15 @@ class ReplyFacts:
         )
         before, nothing = (float(row[at].sum()) for row in (self.evidence.logprob, self.evidence.nothing))
         return PartFacts(part, "", self.method, shared, measured, before, nothing, through, len(at), minor)
+
+    def _route(self, tokens: Sequence[int]) -> Route | None:
+        """What carried scores to some tokens, and what the first of these words depends on."""
+        route = None if self.route is None else self.route(self.measured(tokens))
+        if route is None or not route.words:
+            return route
+        word = list(route.words[0].tokens)
+        decisive = self.part(word, self.scores.total(word)).decisive
+        return replace(route, needs="" if decisive is None else decisive.name.text)
 
     def measured(self, tokens: Sequence[int]) -> list[int]:
         """Some tokens without punctuation at their end, which has no part in their name."""

@@ -83,21 +83,26 @@ def _agreement(facts: PartFacts) -> str:
 
 
 def _through(facts: PartFacts) -> list[Phrase]:
-    """What of the scores came through earlier words of the reply."""
+    """What of the scores came through earlier words of the reply, and whether hiding these says so too."""
     through = facts.through
-    words = [] if through is None else [word for hop in through.hops[:1] for word in hop[:1]]
-    if through is None or not words:
+    if through is None or not through.words:
         return []
-    start = f" {percent(through.share, 0)} of the scores come through earlier words of the reply, mostly “"
-    end = f"”; of the documents, {through.document} gains most." if through.document else "”."
-    return phrases(start, ("for", words[0].text), end)
+    word = ("for", through.words[0].text)
+    lead = phrases(f" {percent(through.share, 0)} of the scores come through earlier words of the reply, mostly “", word)
+    if through.without is None:
+        return phrases(lead, "” (not checked).")
+    change = change_text(facts, through.without)
+    if not facts.needs_word:
+        return phrases(lead, f"”, but that does not matter: without it {change}.")
+    needs = phrases("; “", word, f"” depends on {through.needs}") if through.needs else []
+    return phrases(lead, f"”: without it {change}", needs, ".")
 
 
 def carriers_text(facts: PartFacts) -> str:
     """The words through which scores came, hop by hop; blank if they were not followed, or none did.
 
     >>> from nbsal.explain.sentences.hop_words import HopWord, Route
-    >>> through = Route(0.2, ((HopWord("Gerda", (6,), 0.15),), (HopWord("budget", (2,), 0.04),)), "document 1")
+    >>> through = Route(0.2, ((HopWord("Gerda", (6,), 0.15),), (HopWord("budget", (2,), 0.04),)))
     >>> print(carriers_text(PartFacts("221", "", "GAE", (), (), through=through)))
     Through earlier words, 20 % of the scores: “Gerda” 15 %; from there through “budget” 4 %.
     """
