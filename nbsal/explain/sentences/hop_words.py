@@ -32,8 +32,8 @@ class Route:
     """The share that came through the reply, and the words that carried most at each hop, equal ones as one.
 
     `without` is the log-probability of the part without the first word of the first hop, and `others` are those without
-    each other word, where these were hidden. The word just before the part is in neither, since the model reads the part
-    there. `needs` is what the first word depends on, as a sentence names it.
+    each other word, where these were hidden. The word just before the part is in neither, since the model reads the
+    part there. `needs` is what the first word depends on, as a sentence names it.
     """
 
     share: float
@@ -94,6 +94,7 @@ def hide_words(experiment: ReplyExperiment) -> Floats | None:
 def _words(words: dict[str, list[list[int]]], shares: Floats) -> tuple[HopWord, ...]:
     """The words with the largest shares of a hop."""
     sums = [
-        HopWord(name, tuple(places[0]), float(sum(shares[place].sum() for place in places))) for name, places in words.items()
+        HopWord(name, tuple(places[0]), float(sum(shares[place].sum() for place in places)))
+        for name, places in words.items()
     ]
     return tuple(sorted((word for word in sums if word.share >= LEAST), key=lambda word: -word.share)[:SHOWN])

@@ -227,8 +227,7 @@ class ReplyFacts:
             proposed = tuple(replace(each, score=score) for each, score in zip(named, sums, strict=True))
             return PartFacts(part, "", self.method, shared, proposed, through=through, minor=minor)
         without = self.evidence.without[rows][:, at].sum(1).tolist()
-        first = [_NUMBER.sub("", self.evidence.instead[row][at[0]]).strip() for row in rows]
-        instead = [token if token[:1].isalnum() else "" for token in first]
+        instead = [word_of(self.evidence.instead[row][at[0]]) for row in rows]
         measured = tuple(
             replace(each, score=score, without=left, instead=token)
             for each, score, left, token in zip(named, sums, without, instead, strict=True)
@@ -301,6 +300,21 @@ def against(facts: PartFacts, rival: str, other: Evidence | None) -> PartFacts:
     )
     before, nothing = facts.before - float(other.logprob[-1]), facts.nothing - float(other.nothing[-1])
     return replace(facts, rival=rival, candidates=candidates, before=before, nothing=nothing)
+
+
+def word_of(token: str) -> str:
+    """The name of a token as a sentence has it, or "" if it is no word.
+
+    >>> word_of(" Oslo #17"), word_of(".")
+    ('Oslo', '')
+    """
+    word = plain_token(token)
+    return word if word[:1].isalnum() else ""
+
+
+def plain_token(token: str) -> str:
+    """The name of a token without the number that tells it from another of the same text."""
+    return _NUMBER.sub("", token).strip() or token
 
 
 def _quote(text: str) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from nbsal.explain.sentences.decision_facts import State
 from nbsal.explain.sentences.evidence import LEAST
-from nbsal.explain.sentences.reply_facts import HALVED, PartFacts, SourceCandidate, SourceName
+from nbsal.explain.sentences.reply_facts import HALVED, PartFacts, SourceName
 from nbsal.explain.sentences.statement import Statement
 from nbsal.render.headline import CLOSE, Phrase, confidence, number_word, percent, phrases
 
@@ -53,8 +53,8 @@ def headline(facts: PartFacts) -> list[Phrase]:
         return phrases(lead, reason, _agreement(facts), _through(facts))
     noun = facts.noun.removesuffix("s")
     matters = f"{noun} matters" if abs(facts.change) < LEAST else f"single {noun} matters"
-    part = lead if facts.part else [("class", "the reply")]
-    return phrases(f"No {matters} for ", part, f": without all of them {nothing}.", _through(facts))
+    subject = lead if facts.part else [("class", "the reply")]
+    return phrases(f"No {matters} for ", subject, f": without all of them {nothing}.", _through(facts))
 
 
 def statement(facts: PartFacts) -> Statement:
@@ -88,7 +88,9 @@ def _through(facts: PartFacts) -> list[Phrase]:
     if through is None or not through.words:
         return []
     word = ("for", through.words[0].text)
-    lead = phrases(f" {percent(through.share, 0)} of the scores come through earlier words of the reply, mostly “", word)
+    lead = phrases(
+        f" {percent(through.share, 0)} of the scores come through earlier words of the reply, mostly “", word
+    )
     if through.without is None:
         return phrases(lead, "” (not checked).")
     change = change_text(facts, through.without)
@@ -213,13 +215,42 @@ def change_text(facts: PartFacts, after: float) -> str:
     return f"{likelihood(first)} → {likelihood(second)}{unit}"
 
 
-def log_change(before: float, after: float) -> str:
+def notable_change(facts: PartFacts, after: float | None) -> str:
+    """The same, or "" where too little changes to matter, or nothing was measured."""
+    if after is None or facts.before is None or abs(facts.before - after) < LEAST:
+        return ""
+    return change_text(facts, after)
+
+
+def log_change(facts: PartFacts, after: float) -> str:
     """The same as log-probabilities, for who points at it.
 
-    >>> log_change(-0.001, -14.38)
-    '0.00 → −14.38'
+    >>> log_change(PartFacts("Oslo", "", "GAE", (), (), -0.001), -14.38)
+    'log-probability 0.00 → −14.38'
     """
-    return " → ".join(f"{round(value, 2) + 0.0:.2f}".replace("-", "\N{MINUS SIGN}") for value in (before, after))
+    values = (f"{round(value, 2) + 0.0:.2f}".replace("-", "\N{MINUS SIGN}") for value in (facts.before or 0.0, after))
+    return f"{'log-odds' if facts.rival else 'log-probability'} {' → '.join(values)}"
+
+
+def struck_sentence(facts: PartFacts, without: str, after: float, instead: str) -> list[Phrase]:
+    """What is left of a part without what is struck out, and what the model would write in its place.
+
+    >>> facts = PartFacts("Oslo", "", "GAE", (), (), -0.001)
+    >>> print("".join(text for _, text in struck_sentence(facts, "document 1", -3.0, "of")))
+    Without document 1, “Oslo”: 99.9 % → 5.0 %; the model would write “of”.
+    """
+    part = phrases("“", ("class", facts.part), "”") if facts.part else phrases(("class", "the reply"))
+    would = phrases("; the model would write “", ("against", instead), "”") if instead else []
+    return phrases("Without ", ("for", without), ", ", part, f": {change_text(facts, after)}", would, ".")
+
+
+def likelihood_text(logprobs: Sequence[float]) -> str:
+    """How likely the model finds some tokens together; each of them, if they are many."""
+    total = float(np.sum(logprobs))
+    if np.isnan(total):
+        return "probability not known"
+    facts = PartFacts("", "", "", (), (), total, count=len(logprobs))
+    return f"probability {probability_text(facts, total)}{' a token' if facts.per_token else ''}"
 
 
 def _lead(facts: PartFacts) -> list[Phrase]:
