@@ -307,6 +307,7 @@ class Answers(Shading, MethodTraits, View):
             "_scores": wire.scores(list(answer.rows)),
             "_facts": parts.reply_trait(result) | {"follows": self._can_follow(answer)},
             "_chosen": parts.chosen_trait(result, self._selected()),
+            "_draft": "",
             "_replies": [reply.trait() for reply in self._written],
             "_result": {"notes": [*answer.notes(), *contrast, *way], "settings": settings},
         } | self._panels.publish(vars(result))

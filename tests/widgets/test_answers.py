@@ -12,6 +12,7 @@ from PIL import Image
 
 import nbsal
 from nbsal.explain.sentences.phrases import phrases
+from nbsal.explain.sentences.reply_sentences import likelihood
 from nbsal.render.headline import plain
 from nbsal.support.errors import ModelError, UnknownName
 from nbsal.widgets import Answers
@@ -186,6 +187,44 @@ def test_a_rival_is_explained_and_turns_the_signs(notes):
     view.close()
 
 
+def test_a_method_without_a_sign_has_that_of_hiding_against_a_rival(notes):
+    """Hiding what speaks for the rival brings the model nearer to what it wrote."""
+    view = show(notes, method="gae")
+    (at,) = place(view, "Oslo")
+    view.rival, view.at = "Rouen", at
+    view.wait()
+    result, own = view._computed, np.frombuffer(view._own_scores["scores"], "<f4")
+    other = result.span.other
+    odds = result.answer.evidence.logprob[at] - other.logprob[-1]
+    plain_scores = result.answer.rather("Rouen", at).scores
+    assert plain_scores.min() >= 0 > own.min(), "the method has none"
+    for source, row in result.answer.evidence.by_source.items():
+        tokens = [i for unit in result.answer.reading.units("document") if unit.source == source for i in unit.tokens]
+        rises = row[at] - other.by_source[source][-1] > odds
+        assert (own[tokens].sum() < 0) == rises or plain_scores[tokens].sum() == 0
+        assert np.abs(own[tokens]) == pytest.approx(plain_scores[tokens], rel=1e-4, abs=1e-7)
+    signed = show(notes, method="gradxact")
+    signed.rival, signed.at = "Rouen", at
+    truth = signed.wait().result.rather("Rouen", at).scores
+    assert np.frombuffer(signed._own_scores["scores"], "<f4")[: len(truth)] == pytest.approx(truth, rel=1e-4, abs=1e-6)
+    view.close(), signed.close()
+
+
+def test_what_striking_changes_is_said_of_the_selected_words(view):
+    at = place(view, "Oslo")
+    from_page(view, struck=[ADDRESS, ADDRESS - 1], selection=at)
+    view.wait()
+    before, after = np.exp([view.result.evidence.logprob[at[0]], view.without_struck[at[0]]])
+    said = plain(next(part for part in view._facts["parts"] if part["tokens"] == at)["struck"])
+    assert "document 2 and document 3" in said and f"{likelihood(before)} → {likelihood(after)}" in said
+    whole = plain(view._facts["parts"][0]["struck"])
+    assert "the reply" in whole and whole != said
+    from_page(view, selection=[0, 3])  # words that no sentence is prepared for
+    assert "document 2 and document 3" in plain(view._chosen["struck"])
+    from_page(view, struck=[])
+    assert not any(part["struck"] for part in view.wait()._facts["parts"])
+
+
 def test_a_struck_source_is_hidden_and_the_same_reply_scored_again(view):
     content = view.result.reading.content
     from_page(view, struck=[ADDRESS])
@@ -226,7 +265,7 @@ def test_a_reply_is_written_again_without_what_is_struck_out(rewritten, notes):
     assert list(rewritten.result.evidence.by_source) == [1, 2, 5], "the other sources keep their numbers"
     assert [card["label"] for card in rewritten._sources][5] == "Document 4"
     assert [card["status"] for card in rewritten._sources][3:5] == ["struck out"] * 2
-    assert rewritten.struck == [] and [reply["text"] for reply in rewritten._replies][0] == REPLY.strip()
+    assert rewritten.struck == [] and rewritten._replies[0]["text"] == REPLY.strip()
     assert "document 2 and document 3" in rewritten._replies[1]["title"]
 
 

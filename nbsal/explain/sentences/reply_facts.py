@@ -159,6 +159,11 @@ class PartFacts:
         return max(documents, key=self.fall, default=self.costliest)
 
     @property
+    def matters(self) -> bool:
+        """Whether the part depends on any candidate, as far as that was measured."""
+        return not self.checked or self.together or self.decisive is not None
+
+    @property
     def also(self) -> list[SourceCandidate]:
         """Further candidates without which the part falls nearly as much."""
         decisive = self.decisive

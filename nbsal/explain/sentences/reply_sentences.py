@@ -13,6 +13,7 @@ from nbsal.render.headline import CLOSE, Phrase, confidence, number_word, percen
 FAINTEST = 1e-4  # probability below which no digits are shown
 NARROW = 0.01  # probability below which a second digit is shown
 MOST_TIMES = 20.0  # the largest fall of a log-probability that is said as a factor
+STILL = "still"  # before a probability that does not change
 SHORT = 24  # characters of a part that is named once more
 QUOTED = 2  # phrases of a source that are named
 
@@ -211,7 +212,7 @@ def change_text(facts: PartFacts, after: float) -> str:
         return f"{times} {'less' if change < 0 else 'more'} likely" if abs(change) >= HALVED else "as unlikely"
     unit = " a token" if facts.per_token else " of the two" if facts.rival else ""
     if abs(first - second) < CLOSE:
-        return f"still {likelihood(second)}{unit}"
+        return f"{STILL} {likelihood(second)}{unit}"
     return f"{likelihood(first)} → {likelihood(second)}{unit}"
 
 
@@ -219,7 +220,8 @@ def notable_change(facts: PartFacts, after: float | None) -> str:
     """The same, or "" where too little changes to matter, or nothing was measured."""
     if after is None or facts.before is None or abs(facts.before - after) < LEAST:
         return ""
-    return change_text(facts, after)
+    text = change_text(facts, after)
+    return "" if text.startswith(STILL) else text
 
 
 def log_change(facts: PartFacts, after: float) -> str:

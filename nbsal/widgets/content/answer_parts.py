@@ -110,8 +110,9 @@ def without_struck(experiment: ReplyExperiment, struck: Sequence[Struck]) -> Str
 def struck_names(sources: Sequence[Source], struck: Sequence[Struck]) -> str:
     """What is struck out, in words."""
     names = [name.sentence for name in reply_facts.source_names(sources)]
-    whole = [names[entry.source] for entry in struck if entry.sentence is None]
-    partly = [f"part of {names[entry.source]}" for entry in struck if entry.sentence is not None]
+    entries = sorted(struck, key=lambda entry: entry.source)
+    whole = [names[entry.source] for entry in entries if entry.sentence is None]
+    partly = [f"part of {names[entry.source]}" for entry in entries if entry.sentence is not None]
     return sentences.joined([*dict.fromkeys([*whole, *partly])])
 
 
@@ -239,6 +240,7 @@ def part_trait(result: AnswerResult, tokens: Sequence[int], scores: Floats | Non
     return {
         "tokens": list(tokens),
         "headline": sentences.headline(facts),
+        "matters": facts.matters,
         "changes": changes_trait(facts, [float(row[at].sum()) for row in left.values()]),
         "struck": struck_trait(result.struck, facts, at),
         "through": through_trait(facts),
@@ -248,7 +250,8 @@ def part_trait(result: AnswerResult, tokens: Sequence[int], scores: Floats | Non
 
 def changes_trait(facts: PartFacts, left: Sequence[float]) -> list[tuple[str, str]]:
     """What leaving out each source changes, as probabilities and as their logarithms."""
-    return [(sentences.notable_change(facts, value), sentences.log_change(facts, value)) for value in left]
+    logs = [f"Without it: {sentences.log_change(facts, value)}" for value in left]
+    return list(zip([sentences.notable_change(facts, value) for value in left], logs, strict=True))
 
 
 def struck_trait(strikes: Strikes | None, facts: PartFacts, at: Sequence[int]) -> list[Phrase]:
@@ -282,6 +285,7 @@ def chosen_trait(result: AnswerResult, selected: Sequence[int]) -> dict[str, Any
             "tokens": list(span.tokens),
             "rival": span.rival,
             "headline": sentences.headline(contrast),
+            "matters": contrast.matters,
             "changes": changes_trait(contrast, left),
             "struck": struck_trait(result.struck, plain, answer.facts.measured(span.tokens)),
             "through": through_trait(contrast),
