@@ -186,7 +186,7 @@ def test_what_came_through_a_word_is_checked_by_hiding_it(tmp_path):
     assert nbsal.Answer.load(tmp_path / "answer.json").statement().text() == said
     assert "(not checked)" in replace(answer, followed=replace(answer.followed, without=None)).statement().text()
     no_words = replace(answer.followed, without=np.tile(answer.evidence.logprob, (len(answer.followed.without), 1)))
-    assert "does not matter" in replace(answer, followed=no_words).statement().text()
+    assert "does not confirm" in replace(answer, followed=no_words).statement().text()
     assert explained("ifr", check=False).through("all").check(progress=False).statement().text() == said
 
 

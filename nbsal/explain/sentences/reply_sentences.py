@@ -14,7 +14,7 @@ FAINTEST = 1e-4  # probability below which no digits are shown
 NARROW = 0.01  # probability below which a second digit is shown
 MOST_TIMES = 20.0  # the largest fall of a log-probability that is said as a factor
 STILL = "still"  # before a probability that does not change
-SHORT = 24  # characters of a part that is named once more
+SHORT = 24  # characters of a part that is named beside others
 QUOTED = 2  # phrases of a source that are named
 
 
@@ -96,7 +96,7 @@ def _through(facts: PartFacts) -> list[Phrase]:
         return phrases(lead, "” (not checked).")
     change = change_text(facts, through.without)
     if not facts.needs_word:
-        return phrases(lead, f"”, but that does not matter: without it {change}.")
+        return phrases(lead, f"”, which hiding it does not confirm: without it {change}.")
     needs = phrases("; “", word, f"” depends on {through.needs}") if through.needs else []
     return phrases(lead, f"”: without it {change}", needs, ".")
 
@@ -148,7 +148,8 @@ def matrix_finding(parts: Sequence[PartFacts]) -> str:
 def _phrases(parts: Sequence[PartFacts]) -> str:
     """Some phrases by name, if they are few, or their number."""
     names = [f"“{part.part}”" for part in parts if part.part]
-    return joined(names) if 0 < len(names) <= QUOTED else number_word(len(parts))
+    short = 0 < len(names) <= QUOTED and max(map(len, names)) <= SHORT
+    return joined(names) if short else number_word(len(parts))
 
 
 def _agreements(parts: Sequence[PartFacts]) -> str:
