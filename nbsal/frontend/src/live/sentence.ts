@@ -41,7 +41,7 @@ interface Candidate extends Word {
 
 export function statement(finding: Finding): Statement {
   const sentence = finding.words.length ? [...lead(finding), text(" "), ...scores(finding)] : lead(finding);
-  return { sentence, state: "unchecked", evidence_line: "", effects: [], advice: "" };
+  return { sentence, state: "unchecked", badge: "not checked", evidence_line: "", effects: [], advice: "" };
 }
 
 /** The words of a text with their scores, and the share of all scores that lies on special tokens. */
