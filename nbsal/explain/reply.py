@@ -67,7 +67,8 @@ def explain_reply(
         except STOPS as error:
             error.partial = answers.get("", answers)
             raise
-    return {name: replace(answer, evidence=evidence).check() for name, answer in answers.items()}
+    checked = {name: replace(answer, evidence=evidence) for name, answer in answers.items()}
+    return checked if settings.hops == 0 else {name: answer.check() for name, answer in checked.items()}
 
 
 def explain_again(

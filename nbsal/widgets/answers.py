@@ -23,7 +23,7 @@ from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
 from nbsal.widgets.base import NO_SOURCE, View
-from nbsal.widgets.cached_view import PanelCache
+from nbsal.widgets.cached_view import PanelCache, PanelJob
 from nbsal.widgets.content import answer_parts as parts
 from nbsal.widgets.content.answer_panels import CurvePanel, SpanPanel, StrikePanel
 from nbsal.widgets.content.answer_parts import AnswerResult, Struck
@@ -231,14 +231,12 @@ class Answers(Shading, MethodTraits, View):
         answer = self._explained(self._written[inputs["written"]], inputs, job)
         self._open(answer, job)
         keys = self._panels.keys_of([answer], [answer], inputs)
-        names = ["span", "struck", *inputs["panels"]]
-
-        def show(values: dict[str, Any]) -> None:
-            self.show_partial(job, AnswerResult(answer, **values))
-
-        values = self._panels.compute(
-            answer, keys, inputs, names, self.result is answer, show, partial(self.meter, job)
-        )
+        values, displayed = self._panels.cached(keys), self.result is answer
+        panel_job = PanelJob(partial(self.meter, job), lambda value: None)
+        for name, shows in self._panels.pending(["span", "struck", *inputs["panels"]], keys, displayed):
+            if shows:
+                self.show_partial(job, AnswerResult(answer, **values))
+            values[name] = self._panels.compute(name, answer, keys, inputs, panel_job)
         return AnswerResult(answer, **values)
 
     def _explained(self, reply: Reply, inputs: dict[str, Any], job: jobs.Job) -> Answer:
@@ -371,8 +369,10 @@ class Answers(Shading, MethodTraits, View):
         if reply.answer is None:
             if self.result is None:
                 self.show_partial(job, reply.asked.sources())
-            return reply.write(explainer, self._watched(job))
-        if explainer is self.explainer and self.plain_result is reply.answer and self.subject.version == self._version:
+            written: Answer = reply.write(explainer, self._watched(job))
+            return written
+        is_given = self.plain_result is reply.answer and explainer is self.explainer
+        if is_given and self.subject.version == self._version:
             return reply.answer
         from nbsal.explain.reply import explain_again  # imports torch
 

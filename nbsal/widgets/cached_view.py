@@ -68,34 +68,18 @@ class PanelCache(dict[str, Panel]):
             if panel.keeps_previous or self._values[name].is_for(keys[name])
         }
 
-    def compute(
-        self,
-        explained: Any,
-        keys: dict[str, Any],
-        inputs: dict[str, Any],
-        names: Iterable[str],
-        displayed: bool,
-        show: Callable[[dict[str, Any]], None],
-        meter: Callable[[int], Meter],
-    ) -> dict[str, Any]:
-        """The values of some panels, and of others that are valid; `show` displays the scores with what is there.
+    def pending(self, names: Iterable[str], keys: dict[str, Any], displayed: bool) -> list[tuple[str, bool]]:
+        """Which of some panels to compute, those that are shown with the scores first.
 
-        Panels that are shown with the scores come first. The scores may be `displayed` already.
+        With each stands whether what is there is to be displayed before; the scores may be `displayed` already.
         """
-        values = self.cached(keys)
         pending = [name for name in names if not self._values[name].is_for(keys[name])]
-        for name in sorted(pending, key=lambda name: not self[name].with_scores):
-            if not (displayed or self[name].with_scores):
-                show(dict(values))
-            job = PanelJob(meter, partial(self._show_value, show, values, name))
-            values[name] = self._values[name].get(keys[name], partial(self[name].compute, explained, inputs, job))
-            displayed = False
-        return values
+        pending.sort(key=lambda name: not self[name].with_scores)
+        return [(name, not self[name].with_scores and (at > 0 or not displayed)) for at, name in enumerate(pending)]
 
-    def _show_value(
-        self, show: Callable[[dict[str, Any]], None], values: dict[str, Any], name: str, value: Any
-    ) -> None:
-        show(values | {name: value})
+    def compute(self, name: str, explained: Any, keys: dict[str, Any], inputs: dict[str, Any], job: PanelJob) -> Any:
+        """The value of a panel, computed if there is none for its key."""
+        return self._values[name].get(keys[name], lambda: self[name].compute(explained, inputs, job))
 
     def publish(self, values: dict[str, Any]) -> dict[str, Any]:
         """The traits of all panels."""
@@ -147,16 +131,16 @@ class CachedView(ExplainerView):
         key = [version, *(inputs[name] for name in self.reading_inputs)]
         saliency = self._saliency.get(key, lambda: self.explain_typed(self.explainer_for(inputs), inputs, job))
         keys = self.parts.keys_of(key, [version], inputs)
-
-        def show(values: dict[str, Any]) -> None:
-            nonlocal typed
-            self.show_partial(job, TextResult(saliency, values))
-            if typed:  # or the scores of the next text would wait for these parts
-                wait_for_pause(job, self._worker, lambda: False, PAUSE)
-                typed = False
-
-        names, displayed, meter = self.active_parts(inputs), self.result is saliency, partial(self.meter, job)
-        return TextResult(saliency, self.parts.compute(saliency, keys, inputs, names, displayed, show, meter))
+        result, displayed = TextResult(saliency, self.parts.cached(keys)), self.result is saliency
+        for name, shows in self.parts.pending(self.active_parts(inputs), keys, displayed):
+            if shows:
+                self.show_partial(job, TextResult(saliency, dict(result.parts)))
+                if typed:  # or the scores of the next text would wait for these parts
+                    wait_for_pause(job, self._worker, lambda: False, PAUSE)
+                    typed = False
+            part_job = PanelJob(partial(self.meter, job), partial(self._show_part, job, result, name))
+            result.parts[name] = self.parts.compute(name, saliency, keys, inputs, part_job)
+        return result
 
     def preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> TextResult | None:
         saliency = super().preview(explainer, inputs, job)
@@ -172,3 +156,6 @@ class CachedView(ExplainerView):
 
     def selected(self) -> "pandas.DataFrame":
         return self._selected_rows(self.result.to_frame())
+
+    def _show_part(self, job: jobs.Job, result: TextResult, name: str, value: Any) -> None:
+        self.show_partial(job, TextResult(result.saliency, result.parts | {name: value}))

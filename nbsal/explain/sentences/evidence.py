@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -110,7 +111,7 @@ def likeliest(experiment: ReplyExperiment, table: Mask) -> tuple[tuple[str, ...]
     best = experiment.numbers(table, BEST).astype(int)
     tokenizer = experiment.ablation.subject.tokenizer
     tokens, at = np.unique(best, return_inverse=True)
-    names = np.array([tokenize.token_name(tokenizer, index) for index in tokens.tolist()], object)
+    names = np.array(list(map(partial(tokenize.token_name, tokenizer), tokens.tolist())), object)
     others = np.where(best == experiment.reading.reply_ids, "", names[at].reshape(best.shape))
     return tuple(map(tuple, others.tolist()))
 
