@@ -103,9 +103,14 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
         return result_traits(result) | {"_live": False}
 
     @property
+    def classes(self) -> list[tuple[str, float]]:
+        """The classes on display with their probabilities."""
+        return list(self._result.get("probabilities", ()))
+
+    @property
     def target_probability(self) -> float | None:
         """The probability of what is explained, if it is one of the outcomes listed."""
-        return dict(self._result.get("probabilities", ())).get(self._result.get("target"))
+        return dict(self.classes).get(self._result.get("target", ""))
 
     def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
         """The explainer with the current settings."""

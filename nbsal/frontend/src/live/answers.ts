@@ -6,6 +6,7 @@ import { isBlank } from "../text/blank";
 import { type Compared, findings } from "./comparison";
 import { decision, type Named, notes, predicted, wiredScores, wiredTokens } from "./decision";
 import type { ClassTarget, Explained, MethodName, Request, Scores } from "./engine";
+import { layerWords } from "./layer-words";
 import { scoredWords, statement } from "./sentence";
 
 export type ViewName = "highlight" | "layers" | "compare";
@@ -49,6 +50,7 @@ export function traitsOf(view: ViewName, answered: Answered) {
     _preview: false,
     _result: decision(explained, first, requests[0], named),
   };
+  if (view === "layers") return { ...traits, _layer_words: layerWords(tokens, parts, first.rows) };
   return view === "compare" ? { ...traits, ...comparedTraits(answered, tokens) } : traits;
 }
 
@@ -71,7 +73,7 @@ function comparedTraits({ parts, requests, explained, named }: Answered, tokens:
       signed: both.some(({ signed }) => signed),
     },
     _other: both[1],
-    _findings: findings(tokens, parts, compared),
+    _findings: findings(tokens, parts, compared, named.functionWords),
   };
 }
 
