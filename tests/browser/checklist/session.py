@@ -15,8 +15,12 @@ from tests.browser.conftest import open_page
 from tests.browser.lab import Lab
 
 SETUP = """import json, nbsal
+from pathlib import Path
+from tempfile import mkdtemp
 from nbsal import widgets
+from tests import zoo
 from tests.browser.bench import ASKED, NOTES, REAL
+from tests.browser.checklist.session import TOKENIZERS
 model = nbsal.load("demo/reviews-small")
 explain = nbsal.Explainer(model)
 rows = nbsal.samples.texts("reviews")[:160]
@@ -35,6 +39,14 @@ CELLS = {
     "audit": "widgets.Audit(explain, texts[:80], labels[:80])",
     "answers": "widgets.Answers(nbsal.load('demo/notes'), ASKED, documents=NOTES)",
 }
+# Further cells, which checks run: a table that fills for a while, and texts of every kind of tokenizer as tokens.
+OTHER_CELLS = {
+    "filling": "widgets.Browse(nbsal.Explainer(model, 'integrated'), texts, labels=labels)",
+    "tokenized": """for name in TOKENIZERS:
+    subject = nbsal.load(name if "/" in name else zoo.save(Path(mkdtemp()), name, "sequence"))
+    display(widgets.Highlight(nbsal.Explainer(subject, "gradxact"), text=REAL, check=False, level="token"))""",
+}
+TOKENIZERS = ("demo/reviews", "demo/news", "bert", "roberta", "modernbert", "albert", "xlm-roberta")
 NAMES = tuple(CELLS)
 OF_TEXT = ("highlight", "layers", "heads", "games", "workbench")
 WIDTHS = (400, 760, 1400)
@@ -60,7 +72,7 @@ class Session:
         self.folder = Path(tempfile.mkdtemp(dir=lab.base))
         self.page = open_page(browser, viewport=WINDOW, reduced_motion="reduce")
         cells = [f"{name} = {source}\n{name}" for name, source in CELLS.items()]
-        self.notebook = lab.open(self.page, lab.write("views.ipynb", SETUP, *cells))
+        self.notebook = lab.open(self.page, lab.write("views.ipynb", SETUP, *cells, *OTHER_CELLS.values()))
 
     @classmethod
     @contextmanager
@@ -72,7 +84,8 @@ class Session:
             browser = playwright.chromium.launch(executable_path=bench.executable(), args=bench.FLAGS)
             try:
                 session = cls(lab, browser)
-                session.notebook.run_all()
+                for cell in range(1 + len(NAMES)):
+                    session.notebook.run_cell(cell)
                 session.settle(*NAMES)
                 yield session
             finally:
@@ -85,6 +98,14 @@ class Session:
         root.evaluate("node => node.scrollIntoView({ block: 'start' })")
         self.frame()
         return root
+
+    def run(self, name: str) -> Locator:
+        """Run one of the other cells; its output."""
+        number = 1 + [*CELLS, *OTHER_CELLS].index(name)
+        self.notebook.run_cell(number)
+        output = self.page.locator(".jp-CodeCell").nth(number)
+        output.evaluate("node => node.scrollIntoView({ block: 'start' })")
+        return output
 
     def frame(self) -> None:
         """Wait until the page has been laid out and painted."""

@@ -4,7 +4,7 @@ import re
 
 from nbsal.methods import catalogue
 from tests.browser.checklist import check, in_words
-from tests.browser.checklist.session import NAMES, OF_TEXT, Session, seen
+from tests.browser.checklist.session import NAMES, OF_TEXT, TOKENIZERS, Session, seen
 
 # What the check of a view hid, and whether a prediction without some words is what the sentence says.
 HIDDEN = """
@@ -123,18 +123,6 @@ def special_tokens(session: Session) -> str:
 
 
 PIECES = re.compile(r"Ġ|##|▁|Ċ")
-# A view of each kind of tokenizer, as words and as tokens.
-TOKENIZED = """
-from pathlib import Path
-from tempfile import mkdtemp
-from IPython.display import display
-from tests import zoo
-for name in {names}:
-    subject = nbsal.load(name if "/" in name else zoo.save(Path(mkdtemp()), name, "sequence"))
-    display(widgets.Highlight(nbsal.Explainer(subject, "gradxact"), text=TEXT, check=False, level="token").wait())
-"""
-
-
 @check(14, "no Ġ, ##, ▁ in words or tokens of any tokenizer")
 def pieces(session: Session) -> str:
     raw = {name: sorted(set(found)) for name in NAMES if (found := PIECES.findall(seen(session.view(name))))}
@@ -145,5 +133,11 @@ def pieces(session: Session) -> str:
         if found := PIECES.findall(seen(session.view(name))):
             raw[f"{name}, tokens"] = sorted(set(found))
         session.python(f"{name}.level = 'word'")
+    output = session.run("tokenized")
+    output.get_by_role("listbox", name="The text, word by word").nth(len(TOKENIZERS) - 1).wait_for()
+    for name, root in zip(TOKENIZERS, output.get_by_role("group", name="nbsal highlight").all(), strict=True):
+        root.evaluate("node => node.scrollIntoView()")
+        if found := PIECES.findall(seen(root)):
+            raw[f"tokens of {name}"] = sorted(set(found))
     assert not raw, in_words(raw)
-    return f"{len(NAMES)} views as words, {len(names)} as tokens"
+    return f"{len(NAMES)} views as words, {len(names)} as tokens, {len(TOKENIZERS)} tokenizers"
