@@ -37,6 +37,15 @@ MARKS = """root => {
     .filter(colour => colour !== 'none' && !/, 0\\)$|\\/ 0\\)$/.test(colour)).map(colour => [kind, ratio(colour), colour]));
 }"""
 LEAST_MARK = 3.0
+LEAST_CONTRAST, LEAST_SHAPE = 10, 3  # standard deviation of the luminance of what is seen
+# What shows numbers without text, and its box with some paper around, if it is in the window.
+SHAPES = (
+    ".nbsal-ranking i", ".nbsal-effects i", ".nbsal-class i", ".nbsal-share-bar", ".nbsal-text .nbsal-against",
+    ".nbsal-chart svg", ".nbsal-cell", "[aria-label^=Words] i", "[aria-label=Slices] i",
+)
+BOXES = """nodes => nodes.filter(node => node.checkVisibility()).map(node => node.getBoundingClientRect())
+  .filter(({ top, bottom, width }) => width && top > 4 && bottom < innerHeight - 4)
+  .map(({ x, y, width, height }) => ({ x: x - 3, y: y - 3, width: width + 6, height: height + 6 }))"""
 # Every control that Tab reaches in a view, in order.
 REACHABLE = """root => [...root.querySelectorAll('button, input, select, textarea, summary, a[href], [tabindex]')]
   .filter(node => node.checkVisibility({ visibilityProperty: true }) && !node.disabled && node.tabIndex >= 0
@@ -160,46 +169,47 @@ def axe(session: Session) -> str:
 
 
 
-def difference(pixels: Any) -> float:
-    return float(pixels.std())
+# Motion of a view: neither what follows scrolling nor what has ended.
+MOVING = """() => document.getAnimations().filter(({ effect, timeline }) =>
+  timeline instanceof DocumentTimeline && effect?.target?.closest?.('.nbsal')).length"""
 
 
 @check(30, "paper, forced colours, reduced motion: the question is answered")
 def media(session: Session) -> str:
     page, wrong = session.page, {}
-    for kind, settings in {"paper": {"media": "print"}, "forced colours": {"forced_colors": "active"}}.items():
-        for name in NAMES:
-            root = session.view(name)
-            before = root.locator(".nbsal-headline").first.inner_text()
-            page.emulate_media(**settings)
-            session.frame()
-            line = root.locator(".nbsal-headline").first
-            if not line.is_visible() or line.inner_text() != before or difference(grey(line)) < 10:
-                wrong[f"{name}, {kind}"] = "no answer is seen"
-            elif blank := _blank_marks(root):
-                wrong[f"{name}, {kind}"] = f"not seen: {blank}"
-            if kind == "paper" and (tools := root.locator(".nbsal-tools button:visible, .nbsal-sheet:visible").count()):
-                wrong[f"{name}, tools"] = f"{tools} on paper"
-            page.emulate_media(media="null", forced_colors="null")
-    page.emulate_media(reduced_motion="reduce")
-    moving = page.evaluate("() => document.getAnimations().filter(each => each.effect?.target?.closest?.('.nbsal')).length")
-    if moving:
-        wrong["reduced motion"] = f"{moving} animations"
+    for name in NAMES:
+        root = session.view(name)
+        line = root.locator(".nbsal-headline").first
+        before = line.inner_text()
+        page.emulate_media(media="print")
+        if line.inner_text() != before or grey(line).std() < LEAST_CONTRAST:
+            wrong[f"{name}, paper"] = "no answer is seen"
+        if tools := root.locator(".nbsal-tools button:visible, .nbsal-sheet:visible").count():
+            wrong[f"{name}, paper"] = f"{tools} tools"
+        page.emulate_media(media="null", forced_colors="active")
+        if line.inner_text() != before or grey(line).std() < LEAST_CONTRAST:
+            wrong[f"{name}, forced colours"] = "no answer is seen"
+        if blank := _blank_marks(root):
+            wrong[f"{name}, forced colours"] = f"not seen: {blank}"
+        page.emulate_media(forced_colors="null")
+    root = session.view("games")
+    root.get_by_role("button", name="Next step").click()
+    at = root.get_by_role("slider", name="Words hidden", exact=True).input_value()
+    if (moving := page.evaluate(MOVING)) or at != "1":
+        wrong["reduced motion"] = f"{moving} animations, a press makes {at} steps"
+    session.set("games", {"at": 0})
     assert not wrong, in_words(wrong)
-    return f"{len(NAMES)} views on paper and in forced colours; 0 animations"
+    return f"{len(NAMES)} views on paper and in forced colours; 0 animations, one step a press"
 
 
 def _blank_marks(root: Locator) -> list[str]:
-    """Kinds of marks of which the longest looks like the paper."""
+    """Kinds of marks of which the widest looks like the paper."""
     blank = []
-    for selector in (".nbsal-ranking i", ".nbsal-audit-words i", ".nbsal-audit-slices i", ".nbsal-text .nbsal-against", ".nbsal-chart svg", ".nbsal-dots"):
-        marks = root.locator(selector).filter(visible=True)
-        sizes = marks.evaluate_all("nodes => nodes.map(node => node.getBoundingClientRect().width)")
-        if sizes and max(sizes) > 2:
-            mark = marks.nth(sizes.index(max(sizes)))
-            box = mark.bounding_box()
-            around = {"x": box["x"] - 3, "y": box["y"] - 3, "width": box["width"] + 6, "height": box["height"] + 6}
-            shot = Image.open(io.BytesIO(root.page.screenshot(clip=around))).convert("L")
-            if difference(np.asarray(shot, dtype=float)) < 3:
+    for selector in SHAPES:
+        boxes = [box for box in root.locator(selector).evaluate_all(BOXES) if box["width"] > 4 and box["height"] > 2]
+        if boxes:
+            around = max(boxes, key=lambda box: box["width"])
+            pixels = Image.open(io.BytesIO(root.page.screenshot(clip=around))).convert("L")
+            if np.asarray(pixels, dtype=float).std() < LEAST_SHAPE:
                 blank.append(selector)
     return blank

@@ -81,7 +81,10 @@ def _record(session: Session) -> Typing:
     root.evaluate(RECORD)
     page.keyboard.type(TYPED, delay=PACE)
     session.settle("highlight")
-    root.get_by_role("listbox", name="Strongest words").get_by_role("option").filter(has_text="awful").hover()
+    page.keyboard.press("Escape")
+    root.get_by_role("listbox", name="The text, word by word").get_by_role("option", name="awful", exact=True).hover()
+    page.keyboard.press("e")  # the pointer stays on the word
+    area.evaluate("(area, place) => area.setSelectionRange(place, place)", place + len(TYPED))
     for _ in TYPED:
         page.keyboard.press("Backspace", delay=20)
     session.settle("highlight")
