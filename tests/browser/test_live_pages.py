@@ -10,8 +10,11 @@ from playwright.sync_api import expect
 
 import nbsal
 from nbsal import live, samples
+from nbsal.ablation.engine import Ablation
+from nbsal.explain import checking
 from nbsal.live.tokenizer import tokenizer_tables
 from nbsal.support.errors import InputError
+from nbsal.support.progress import Meter
 from nbsal.widgets import Compare, Highlight, Layers
 from nbsal.widgets.page.live_page import FOLDER, runnable
 from nbsal.widgets.page.wire import utf16_positions
@@ -21,6 +24,7 @@ from tests.browser.conftest import open_page
 from tests.browser.live_pages import Site, random_texts, served
 
 TEXT = "A slow start, but the second half is warm, funny and beautifully played."
+CONTRAST = nbsal.contrast("positive", "negative")
 FIVE = 5  # strongest words
 CLOSE = 1e-4  # of the largest score
 SPECIAL = [
@@ -133,6 +137,53 @@ def test_classes_contrasts_and_tau_are_followed(site, small, subject):
     assert (traits["_result"]["target"], sentence(traits["_statements"][0])) == (view.result.target, expected)
     traits = site.ask(target="nowhere")
     assert traits["status"] == "error" and "nowhere" in traits["error"]
+
+
+def in_page(target):
+    """A target as a page has it."""
+    return {"contrast": ["positive", "negative"]} if target is CONTRAST else target
+
+
+def expect_same_words(said, expected):
+    """Two texts that differ in percentages at most, by no more than a tenth of a percent."""
+    number = r"\d+\.\d+"
+    assert re.sub(number, "#", said) == re.sub(number, "#", expected)
+    numbers = [[float(each) for each in re.findall(number, words)] for words in (said, expected)]
+    assert numbers[0] == pytest.approx(numbers[1], abs=0.1001)
+
+
+def expect_same_check(said, saliency, subject, target):
+    """What the page says once it has hidden words is what Python says after its first check."""
+    words = checking.words_of(saliency, Ablation(subject), "remove", target)
+    checked = saliency.with_check(checking.first_check(words, Meter(None)), 0)
+    probability = dict(zip(subject.labels, saliency.probabilities, strict=True)).get(saliency.target)
+    expected = checked.statement(probability)
+    expect_same_words(sentence(said), expected.text())
+    marked = [[phrase for phrase in each if phrase[0] != "text"] for each in (said["sentence"], expected.sentence)]
+    assert [tuple(phrase) for phrase in marked[0]] == marked[1]
+    expect_same_words(said["evidence_line"], expected.evidence_line)
+    assert said["state"] == expected.state
+    assert len(said["effects"]) == len(expected.effects)
+    for (name, value, share), (other_name, other_value, other_share) in zip(
+        said["effects"], expected.effects, strict=True
+    ):
+        assert name == other_name
+        expect_same_words(value, other_value)
+        assert (share is None) == (other_share is None) and (share is None or abs(share - other_share) < 1e-3)
+    return expected
+
+
+def test_words_are_hidden_as_in_the_first_check_of_python(site, small, subject):
+    site.show(Highlight(nbsal.Explainer(small, "decoded-gradcam", layer=2), text=TEXT, check=False).wait())
+    states = set()
+    for target in (None, "negative", CONTRAST):
+        for method in runnable():
+            explain = nbsal.Explainer(subject, method, layer=2)
+            for text in [*texts_of(12), "Warm.", "!", "The the the", "not bad not bad at all, not bad"]:
+                (said,) = site.ask_checked(text=text, method=method, target=in_page(target))
+                print(text[:40], method, target)
+                states.add(expect_same_check(said, explain(text, target), subject, target).state)
+    print(states)
 
 
 def test_compare_finds_the_same_agreement(site, small, subject):

@@ -13,6 +13,7 @@ const PAGE: LivePage = {
   methods: [METHOD],
   function_words: ["the"],
   inputs: ["text", "method", "layer", "target", "tau"],
+  invitation: "",
   needs_server: "",
   needs_wasm: "",
   unchecked: "",
@@ -32,7 +33,7 @@ const EXPLAINED: Explained = {
   begins: [true],
   dropped: 0,
   probabilities: [0.25, 0.75],
-  results: [{ target: "good", rows: [Float32Array.of(2)], ties: [Float32Array.of(2)] }],
+  results: [{ target: "good", weights: [0, 1], rows: [Float32Array.of(2)], ties: [Float32Array.of(2)] }],
 };
 
 interface Asked {
@@ -42,17 +43,26 @@ interface Asked {
   fail(error: Error): void;
 }
 
+interface Hidden {
+  parts: string[];
+  tokens: number[];
+  answer(probabilities: number[]): void;
+  fail(error: Error): void;
+}
+
 function started(state = {}) {
   const asked: Asked[] = [];
+  const hidden: Hidden[] = [];
   const held = { ...STATE, ...state };
-  const model = liveModel(held, PAGE, (parts, requests) => {
-    return new Promise((answer, fail) => asked.push({ parts, requests, answer, fail }));
+  const model = liveModel(held, PAGE, {
+    explain: (parts, requests) => new Promise((answer, fail) => asked.push({ parts, requests, answer, fail })),
+    without: (parts, tokens) => new Promise((answer, fail) => hidden.push({ parts, tokens, answer, fail })),
   });
   const change = (traits: object) => {
     for (const [name, value] of Object.entries(traits)) model.set(name, value);
     model.save_changes();
   };
-  return { model, asked, change };
+  return { model, asked, hidden, change };
 }
 
 const settled = () => new Promise((resolve) => setTimeout(resolve));

@@ -2,8 +2,9 @@
 
 import type { Message, Model } from "../page/context";
 import { offlineModel } from "../page/offline";
-import type { MethodChoice, Text } from "../page/traits";
-import { partsOf, refusal, requestsOf, traitsOf, type ViewName } from "./answers";
+import type { MethodChoice, Statement, Text } from "../page/traits";
+import { type Answered, partsOf, refusal, requestsOf, traitsOf, type ViewName } from "./answers";
+import { checker } from "./checker";
 import type { Explained, Request } from "./engine";
 
 type State = Record<string, unknown>;
@@ -24,6 +25,8 @@ export interface LivePage {
   function_words: string[];
   /** The traits whose change needs a new result. */
   inputs: string[];
+  /** What the reader can do, and who then answers. */
+  invitation: string;
   /** What is said where the page was opened from disk, and where it cannot run the model. */
   needs_server: string;
   needs_wasm: string;
@@ -31,11 +34,17 @@ export interface LivePage {
   unchecked: string;
 }
 
-export type Explain = (parts: string[], requests: Request[], report: (share: number) => void) => Promise<Explained>;
+/** A model that runs in the page. */
+export interface LiveEngine {
+  explain(parts: string[], requests: Request[], report: (share: number) => void): Promise<Explained>;
+  /** The probability of each class without some tokens. */
+  without(parts: string[], hidden: number[]): Promise<number[]>;
+}
 
+const PASSES = 3; // of a check
 const SETTINGS = ["method", "layer", "target", "tau"]; // that Compare has twice
 
-export function liveModel(state: State, page: LivePage, explain: Explain): Model<State> {
+export function liveModel(state: State, page: LivePage, engine: LiveEngine): Model<State> {
   const model = offlineModel(state);
   const named = {
     name: page.name,
@@ -48,13 +57,17 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
   const setAll = (traits: State) => {
     for (const [name, value] of Object.entries(traits)) model.set(name, value);
   };
+  const checks = checker(model, engine.without);
   let requested = inputs();
+  let shown: Answered | null = null; // in this page
   let latest = 0; // the number of the newest request
   let waits = false;
   let runs = false;
 
   const request = () => {
     requested = inputs();
+    shown = null;
+    checks.end();
     latest++;
     waits = true;
     setAll({ error: "", progress: null, status: "computing" });
@@ -67,11 +80,11 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
     const [number, values, start] = [latest, requested, performance.now()];
     const isLatest = () => number === latest;
     try {
-      const traits = await answer(values);
-      if (isLatest()) display(traits, values, (performance.now() - start) / 1000);
+      const answered = await answer(values);
+      if (isLatest()) display(answered, values, (performance.now() - start) / 1000);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
-      if (isLatest()) setAll({ error: text, progress: null, status: "error" });
+      if (isLatest()) setAll({ error: text, progress: null, status: "error", _checking: {} });
     }
     runs = false;
     void next();
@@ -81,13 +94,22 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
     const why = refusal(text);
     if (why) throw new Error(why);
     const [parts, requests] = [partsOf(text), requestsOf(page.view, values, page.layer)];
-    const explained = await explain(parts, requests, (share) => model.set("progress", share < 1 ? share : null));
-    return traitsOf(page.view, { parts, requests, explained, named });
+    const explained = await engine.explain(parts, requests, (share) => model.set("progress", share < 1 ? share : null));
+    return { parts, requests, explained, named };
   };
-  const display = (traits: State, values: State, seconds: number) => {
-    setAll({ ...traits, _inputs: values });
+  const display = (answered: Answered, values: State, seconds: number) => {
+    shown = answered;
+    setAll({ ...traitsOf(page.view, answered), _inputs: values });
     setAll({ _rev: (state._rev as number) + 1 }); // a view redraws once, when all is there
     setAll({ _seconds: seconds, progress: null, status: "ready" });
+    check();
+  };
+  /** Check what is said on display; Compare says only how far two explanations agree. */
+  const check = () => {
+    const statements = state._statements as Statement[];
+    const row = page.view === "layers" ? ((state.layer as number | null) ?? statements.length - 1) : 0;
+    if (shown && page.view !== "compare" && statements[row]?.state === "unchecked") checks.check(shown, row);
+    return "checking";
   };
 
   const describe = (trait: string, choices: string) => {
@@ -104,6 +126,10 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
     return "swapped";
   };
   const cancel = () => {
+    if (shown) {
+      checks.end({ state: "offered", passes: PASSES });
+      return "cancelled";
+    }
     latest++;
     waits = false;
     setAll({ progress: null, status: "cancelled" });
@@ -112,6 +138,7 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
   const replies: Record<string, () => unknown> = {
     methods: () => page.methods,
     skip_pause: () => "skipped",
+    check,
     cancel,
     swap,
   };
@@ -121,6 +148,7 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
     set(name: string, value: unknown) {
       model.set(name, value);
       if (name === "text") setAll({ selection: [], hover: null }); // positions in another text mean nothing in it
+      if (name === "layer" && page.view === "layers") check();
       if (name === "method") describe("method", "_choices");
       if (name === "other_method") describe("other_method", "_other_choices");
     },
