@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Explained, Request } from "../src/live/engine";
 import { type LivePage, liveModel } from "../src/live/model";
+import type { Statement } from "../src/page/traits";
 
 const METHOD = { name: "gradcam", label: "Grad-CAM" } as LivePage["methods"][number];
 const PAGE: LivePage = {
@@ -65,6 +66,11 @@ function started(state = {}) {
   return { model, asked, hidden, change };
 }
 
+/** Wait until tokens were hidden so many times. */
+async function passes(hidden: Hidden[], count: number) {
+  while (hidden.length < count) await settled();
+}
+
 const settled = () => new Promise((resolve) => setTimeout(resolve));
 
 test("the newest of several texts is answered, those between are dropped", async () => {
@@ -82,6 +88,47 @@ test("the newest of several texts is answered, those between are dropped", async
   );
   assert.deepEqual([model.get("_rev"), model.get("status")], [2, "ready"]);
   assert.equal((model.get("_inputs") as { text: string }).text, "abc");
+});
+
+test("an answer is checked pass by pass, and a newer text ends the check", async () => {
+  const { model, asked, hidden, change } = started();
+  const states = () => [model.get("status"), (model.get("_checking") as { state?: string }).state];
+  const said = () => (model.get("_statements") as Statement[])[0];
+  change({ text: "a" });
+  asked[0].answer(EXPLAINED);
+  await settled();
+  assert.deepEqual([...states(), said().state], ["ready", "waiting", "unchecked"]);
+  await passes(hidden, 1);
+  assert.deepEqual([hidden[0].parts, hidden[0].tokens], [["a"], [0]]);
+  change({ text: "ab" });
+  hidden[0].answer([0.5, 0.5]);
+  asked[1].answer({ ...EXPLAINED, probabilities: [0.2, 0.8] });
+  await passes(hidden, 2);
+  hidden[1].answer([0.9, 0.1]);
+  await settled();
+  assert.deepEqual([...states(), said().state], ["ready", undefined, "supported"]);
+  assert.match(said().evidence_line, /80\.0 \u2192 10\.0/);
+  assert.deepEqual([hidden.map(({ parts }) => parts[0]), model.get("_rev")], [["a", "ab"], 3]);
+});
+
+test("a check that was cancelled, or is not wanted unasked, is offered, and one that failed says why", async () => {
+  const { model, asked, hidden, change } = started({ check: false });
+  const press = (ask: string) => model.send({ ask, id: ask });
+  change({ text: "a" });
+  asked[0].answer(EXPLAINED);
+  await settled();
+  assert.deepEqual(model.get("_checking"), { state: "offered", passes: 3 });
+  press("check");
+  await passes(hidden, 1);
+  press("cancel");
+  hidden[0].answer([0.9, 0.1]);
+  await settled();
+  assert.deepEqual([model.get("_checking"), model.get("status")], [{ state: "offered", passes: 3 }, "ready"]);
+  press("check");
+  await passes(hidden, 2);
+  hidden[1].fail(new Error("no memory"));
+  await settled();
+  assert.deepEqual(model.get("_checking"), { state: "failed", why: "no memory" });
 });
 
 test("display settings ask nothing, a layer that is not chosen is the default", () => {

@@ -2,7 +2,7 @@
 
 import { type Candidate, candidates, contentCandidates, proposed, type Word } from "./candidates";
 
-const PASSES = 3;
+export const PASSES = 3;
 const LEAST_GROUP = 2; // words of the set that is hidden, where there are so many
 const REDRAWN = 4; // times that random words are drawn for each draw that must differ from the others
 const NOTABLE = 0.02; // change of a probability that counts, or share of a value

@@ -2,8 +2,9 @@
 
 import type { Message, Model } from "../page/context";
 import { offlineModel } from "../page/offline";
-import type { MethodChoice, Statement, Text } from "../page/traits";
+import type { Checking, MethodChoice, Statement, Text } from "../page/traits";
 import { type Answered, partsOf, refusal, requestsOf, traitsOf, type ViewName } from "./answers";
+import { PASSES } from "./check";
 import { checker } from "./checker";
 import type { Explained, Request } from "./engine";
 
@@ -41,7 +42,7 @@ export interface LiveEngine {
   without(parts: string[], hidden: number[]): Promise<number[]>;
 }
 
-const PASSES = 3; // of a check
+const OFFERED: Checking = { state: "offered", passes: PASSES };
 const SETTINGS = ["method", "layer", "target", "tau"]; // that Compare has twice
 
 export function liveModel(state: State, page: LivePage, engine: LiveEngine): Model<State> {
@@ -104,12 +105,13 @@ export function liveModel(state: State, page: LivePage, engine: LiveEngine): Mod
     setAll({ _seconds: seconds, progress: null, status: "ready" });
     check();
   };
-  /** Check what is said on display; Compare says only how far two explanations agree. */
-  const check = () => {
+  /** Check what is said on display, or offer that; Compare says only how far two explanations agree. */
+  const check = (asked = state.check !== false) => {
     const statements = state._statements as Statement[];
     const row = page.view === "layers" ? ((state.layer as number | null) ?? statements.length - 1) : 0;
-    if (shown && page.view !== "compare" && statements[row]?.state === "unchecked") checks.check(shown, row);
-    return "checking";
+    if (!shown || page.view === "compare" || statements[row]?.state !== "unchecked") return;
+    if (asked) checks.check(shown, row);
+    else checks.end(OFFERED);
   };
 
   const describe = (trait: string, choices: string) => {
@@ -127,7 +129,7 @@ export function liveModel(state: State, page: LivePage, engine: LiveEngine): Mod
   };
   const cancel = () => {
     if (shown) {
-      checks.end({ state: "offered", passes: PASSES });
+      checks.end(OFFERED);
       return "cancelled";
     }
     latest++;
@@ -138,7 +140,10 @@ export function liveModel(state: State, page: LivePage, engine: LiveEngine): Mod
   const replies: Record<string, () => unknown> = {
     methods: () => page.methods,
     skip_pause: () => "skipped",
-    check,
+    check() {
+      check(true);
+      return "checking";
+    },
     cancel,
     swap,
   };
