@@ -48,7 +48,6 @@ export function traitsOf(view: ViewName, answered: Answered) {
     _tokens: wired,
     _scores: wiredScores(first.rows),
     _statements: first.rows.map((row) => statement(findingOf(answered, tokens, row).finding)),
-    _checking: {},
     _preview: false,
     _result: decision(explained, first, requests[0], named),
   };

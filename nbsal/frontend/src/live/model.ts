@@ -2,9 +2,8 @@
 
 import type { Message, Model } from "../page/context";
 import { offlineModel } from "../page/offline";
-import type { Checking, MethodChoice, Statement, Text } from "../page/traits";
+import type { MethodChoice, Statement, Text } from "../page/traits";
 import { type Answered, partsOf, refusal, requestsOf, traitsOf, type ViewName } from "./answers";
-import { PASSES } from "./check";
 import { checker } from "./checker";
 import type { Explained, Request } from "./engine";
 
@@ -42,7 +41,6 @@ export interface LiveEngine {
   without(parts: string[], hidden: number[]): Promise<number[]>;
 }
 
-const OFFERED: Checking = { state: "offered", passes: PASSES };
 const SETTINGS = ["method", "layer", "target", "tau"]; // that Compare has twice
 
 export function liveModel(state: State, page: LivePage, engine: LiveEngine): Model<State> {
@@ -85,7 +83,10 @@ export function liveModel(state: State, page: LivePage, engine: LiveEngine): Mod
       if (isLatest()) display(answered, values, (performance.now() - start) / 1000);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
-      if (isLatest()) setAll({ error: text, progress: null, status: "error", _checking: {} });
+      if (isLatest()) {
+        checks.end({});
+        setAll({ error: text, progress: null, status: "error" });
+      }
     }
     runs = false;
     void next();
@@ -100,18 +101,18 @@ export function liveModel(state: State, page: LivePage, engine: LiveEngine): Mod
   };
   const display = (answered: Answered, values: State, seconds: number) => {
     shown = answered;
-    setAll({ ...traitsOf(page.view, answered), _inputs: values });
+    const { _statements, ...traits } = traitsOf(page.view, answered);
+    setAll({ ...traits, _inputs: values });
     setAll({ _rev: (state._rev as number) + 1 }); // a view redraws once, when all is there
     setAll({ _seconds: seconds, progress: null, status: "ready" });
-    check();
+    check(_statements);
   };
-  /** Check what is said on display, or offer that; Compare says only how far two explanations agree. */
-  const check = (asked = state.check !== false) => {
-    const statements = state._statements as Statement[];
-    const row = page.view === "layers" ? ((state.layer as number | null) ?? statements.length - 1) : 0;
-    if (!shown || page.view === "compare" || statements[row]?.state !== "unchecked") return;
-    if (asked) checks.check(shown, row);
-    else checks.end(OFFERED);
+  /** Say what is known, and check it; Compare says only how far two explanations agree. */
+  const check = (said?: Statement[], asked = state.check !== false && page.view !== "compare") => {
+    if (!shown) return;
+    const last = shown.explained.results[0].rows.length - 1;
+    const row = page.view === "layers" ? Math.min((state.layer as number | null) ?? last, last) : 0;
+    checks.check(shown, row, asked, said);
   };
 
   const describe = (trait: string, choices: string) => {
@@ -129,11 +130,12 @@ export function liveModel(state: State, page: LivePage, engine: LiveEngine): Mod
   };
   const cancel = () => {
     if (shown) {
-      checks.end(OFFERED);
+      checks.offer();
       return "cancelled";
     }
     latest++;
     waits = false;
+    checks.end({});
     setAll({ progress: null, status: "cancelled" });
     return "cancelled";
   };
@@ -141,7 +143,7 @@ export function liveModel(state: State, page: LivePage, engine: LiveEngine): Mod
     methods: () => page.methods,
     skip_pause: () => "skipped",
     check() {
-      check(true);
+      check(undefined, true);
       return "checking";
     },
     cancel,
