@@ -110,18 +110,25 @@ test("an answer is checked pass by pass, what is not checked is said if that tak
 
 test("a newer text ends the check of an older one", async () => {
   const { model, asked, hidden, change } = started();
-  change({ text: "a" });
-  asked[0].answer(EXPLAINED);
+  const [piece, [scored]] = [EXPLAINED.pieces[0], EXPLAINED.results];
+  const second = { ...piece, name: "text", start: 4, end: 8 };
+  const words = { pieces: [piece, second], begins: [true, true] };
+  const explained = { ...EXPLAINED, ...words, results: [{ ...scored, rows: [Float32Array.of(2, 1)] }] };
+  change({ text: "new text" });
+  asked[0].answer(explained);
   await passes(hidden, 1);
-  change({ text: "ab" });
+  change({ text: "new text!" });
   hidden[0].answer([0.5, 0.5]);
-  await settled();
-  assert.equal(model.get("_statements"), undefined);
-  asked[1].answer(EXPLAINED);
+  for (let i = 0; i < 50; i++) await settled();
+  assert.deepEqual([hidden.length, model.get("_statements")], [1, undefined]);
+  asked[1].answer(explained);
   await passes(hidden, 2);
   assert.deepEqual(
-    hidden.map(({ parts }) => parts[0]),
-    ["a", "ab"],
+    hidden.map(({ parts, tokens }) => [...parts, ...tokens]),
+    [
+      ["new text", 0],
+      ["new text!", 0],
+    ],
   );
 });
 
