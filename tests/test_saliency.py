@@ -140,7 +140,7 @@ def test_html_has_tooltips_and_dashes_for_evidence_against(load):
     assert [legend.count("background-color") for legend in (signed, plain)] == [5, 3]
     one_sided = [replace(make(method=name), scores=np.ones(5)) for name in ("gradcam", "gradxact", "mine")]
     assert [saliency.signed for saliency in [*one_sided, make()]] == [False, True, True, True]
-    assert ["</span> only" in saliency.render_html() for saliency in one_sided] == [True, False, False]
+    assert [">for only</span>" in saliency.render_html() for saliency in one_sided] == [True, False, False]
     pair = Page(nbsal.Explainer(load("bert"), "gradxact")(("A joy.", "The film is a bore.")).render_html())
     assert [name for name, _ in pair.elements].count("p") == 3  # the headline, and a paragraph for each text
     assert "A joy." in pair.text and "The film is a bore." in pair.text
@@ -156,7 +156,8 @@ def test_spans_concatenate_to_the_text(text, spans):
 
 def test_escape_codes_in_the_text_do_not_reach_the_terminal():
     output = make(tokens=("\x1b[31mred", "x"), scores=(1.0, 0.9), tie_breaker=(0, 0)).to_terminal()
-    assert "\x1b[31m" not in output and "␛[31mred" in output and "\x1b[48;2;" in output
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
+    assert "\x1b[31m" not in output and "␛[31mred" in plain and "\x1b[48;2;" in output
     plain = make().to_terminal(colours=False)
     assert "\x1b" not in plain and "good[+0.5] bad[-0.25] bad" in plain
 
@@ -166,7 +167,7 @@ def test_small_scores_share_one_power_of_ten():
     page = saliency.to_html()
     assert "× 10⁻⁶" in page and ">+9.70<" in page and ">−0.30<" in page and "e-0" not in page
     plain = saliency.to_terminal(colours=False)
-    assert "good[+9.7]" in plain and plain.endswith("[scores × 10⁻⁶]")
+    assert "good[+9.7]" in plain and "[scores × 10⁻⁶]" in plain
 
 
 def test_bar_chart_of_words(load):
@@ -203,7 +204,7 @@ def test_one_layer_of_a_layer_saliency_is_a_saliency(load):
     saliency = every.at(2)
     assert np.array_equal(saliency.scores, every.scores[2]) and saliency.provenance["parameters"]["layer"] == 2
     assert every.to_frame().shape == every.scores.shape
-    assert every._repr_html_().count("<th style") == 4
+    assert every._repr_html_().count("<th style") == 4 + len(every.words)
     with refuses("layer", UnknownName) as caught:
         every.at(4)
     assert caught.value.valid == (0, 1, 2, 3)

@@ -18,7 +18,6 @@ from nbsal.model.loading.plain_values import from_plain, numbers
 from nbsal.model.loading.result_file import load_result, save_result
 from nbsal.model.loading.saved_files import check_format, read_json
 from nbsal.model.text.tokens import Row, Span, Word
-from nbsal.render import html
 from nbsal.render.exports import Exportable
 from nbsal.render.names import display_name
 from nbsal.support.arrays import Flags
@@ -76,10 +75,6 @@ class Explained(Exportable):
     def statement(self) -> "Statement":
         """What is said about the result, and how it was checked."""
         raise NotImplementedError
-
-    def to_terminal(self, colours: bool = True) -> str:
-        """What is said about the result, for a terminal."""
-        return html.visible(self.statement().text())
 
     def effects(self) -> "pandas.DataFrame":
         """What hiding parts of the text does, as `check` measured it: a row for each set that was hidden.
@@ -224,6 +219,11 @@ class Explanation(Explained):
     def signed(self) -> bool:
         """Whether the scores speak for and against the target; assumed of methods of which nothing is known."""
         return "nonnegative" not in self._promise or bool((self.scores < 0).any())
+
+    @property
+    def unit(self) -> str:
+        """What scores are of, in words."""
+        return f"score for {self.display_name(self.target)}" if self.about_target else "score"
 
     def notes(self) -> list[str]:
         layer = self.provenance.get("parameters", {}).get("layer")

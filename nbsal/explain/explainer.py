@@ -74,7 +74,7 @@ class Explainer:
     """
 
     def __init__(
-        self, subject: Any, method: str | Method | None = None, *, long: str = "truncate", **options: Any
+        self, subject: Any, method: Method | str | None = None, *, long: str = "truncate", **options: Any
     ) -> None:
         subject = as_subject(subject)
         self.is_default = method is None  # whether no method was named

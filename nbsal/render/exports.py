@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any, overload
 
-from nbsal.render import html
+from nbsal.render import html, sheet_html, sheet_png, sheet_terminal
+from nbsal.render.sheet import Sheet
 from nbsal.support import rooms
 from nbsal.support.validation import checked
 
@@ -42,9 +43,21 @@ class Exportable:
         place.write_text(page, encoding="utf-8")
         return place
 
+    def sheet(self) -> Sheet:
+        """What is shown, for a page without scripts, a picture and a terminal."""
+        raise NotImplementedError
+
     def render_html(self) -> str:
         """The content as HTML without scripts that passes the sanitizer of notebooks."""
-        raise NotImplementedError
+        return sheet_html.render(self.sheet())
+
+    def render_png(self) -> bytes:
+        """The content as PNG."""
+        return sheet_png.render(self.sheet())
+
+    def to_terminal(self, colours: bool = True) -> str:
+        """The content for a terminal, with escape codes or with large scores in brackets."""
+        return sheet_terminal.render(self.sheet(), colours)
 
     def _page_title(self) -> str:
         """The title of the page, as plain text."""

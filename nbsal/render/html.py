@@ -17,7 +17,7 @@ from nbsal.render.scores import exponent, power_text, score_text, score_texts
 
 UNREAD = "beyond what the model reads"  # the tooltip of truncated text
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-SMALL = "font-size:80%;opacity:.75"
+SMALL = "font-size:12px;opacity:.75"
 STRUCK = "background-color:rgba(128,128,128,.18);border:1px dashed rgba(128,128,128,.5);opacity:.65"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -180,7 +180,7 @@ def block_html(title: str, body: str, notes: Sequence[str], titled: bool = True)
     """
     head = f'<div style="font-size:90%"><b>{escape(title)}</b></div>' if titled else ""
     foot = " · ".join(escape(note) for note in notes)
-    style = "max-width:60em;font-family:sans-serif;print-color-adjust:exact"
+    style = "max-width:60em;print-color-adjust:exact"
     return (
         f'<div role="figure" aria-label="{escape(title)}" style="{style}">{head}{body}'
         f'<div style="{SMALL};margin-top:6px">{foot}</div></div>'
@@ -201,8 +201,7 @@ def snapshot_line(in_cell: bool) -> str:
 
 def snapshot_html(body: str, in_cell: bool = True) -> str:
     """A picture of a view, with the date of the picture."""
-    style = "font-family:sans-serif;padding:16px"
-    return f'<div class="nbsal-snapshot" style="{style}">{body}{line_html(snapshot_line(in_cell))}</div>'
+    return f'<div class="nbsal-snapshot" style="padding:16px">{body}{line_html(snapshot_line(in_cell))}</div>'
 
 
 def line_html(text: str) -> str:
@@ -219,7 +218,7 @@ def page_html(title: str, body: str) -> str:
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-        f'<body style="margin:1.5em">{body}</body></html>'
+        f'<body style="margin:1.5em;font-family:system-ui,sans-serif">{body}</body></html>'
     )
 
 

@@ -33,8 +33,9 @@ no scripts run. This is a complete view:
 
 `Bars(explain, text="A joy.")` shows it. Its page can set only traits that are also tagged `page=True`. More hooks:
 `render_html` and `render_png` (exports), `from_explainer` and `from_result` (initial traits), `accepts` (finished
-results that the view shows without an explainer). The page sends requests as messages: `ask("name", {...})` is
-answered by `handle_name(**arguments)` on the worker, or at once if `immediate` has the name.
+results that the view shows without an explainer), `steps` (the views that the line "Next:" opens below it). The page
+sends requests as messages: `ask("name", {...})` is answered by `handle_name(**arguments)` on the worker, or at once if
+`immediate` has the name.
 
 A view of this package also uses `ExplainerView` (text, method, layer, target, tau), `wire` (packed results) and, in
 `frontend/src`, a module NAME.ts in `views` that calls `mount`. It needs a line in `widgets/__init__.py`, a build
@@ -56,7 +57,7 @@ from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
 from nbsal.support.validation import checked
 from nbsal.widgets.page import jobs
-from nbsal.widgets.page.exported import ExportedWidget
+from nbsal.widgets.page.next_view import LinkedWidget
 from nbsal.widgets.page.page_messages import error_text, find_request, is_message_id
 
 STEPS = 1000  # resolution of the progress of what reports shares
@@ -67,7 +68,7 @@ NO_SOURCE: Any = type("NoSource", (), {"__repr__": lambda self: "<no source>"})(
 
 
 @checked
-class View(ExportedWidget):
+class View(LinkedWidget):
     """Base class of all views; the docstring of this module shows how to write one.
 
     `source` is what the view is bound to: an Explainer, a Subject, or a finished result of a class in `accepts`.
@@ -297,6 +298,7 @@ class View(ExportedWidget):
             self._inputs = self._as_json(self._requested)
             for name, value in traits.items():
                 setattr(self, name, value)
+            self._next = [[name, step.label, step.needs_file] for name, step in self.steps().items()]
         self._snapshots.refresh()
         self._lock.notify_all()
         self._rev += 1  # in a message of its own: some hosts report the traits of one message one by one, in any order

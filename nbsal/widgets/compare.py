@@ -59,6 +59,7 @@ class Compare(ExplainerView):
 
     inputs = (*ExplainerView.inputs, *(f"other_{name}" for name in SETTINGS))
     live_name = "compare"
+    omitted_steps = ("class", "method")
     _esm = asset("compare.js")
     _css = asset("compare.css")
 

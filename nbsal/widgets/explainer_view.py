@@ -1,8 +1,9 @@
 """Views of one explainer, whose text, method, layer, target and tau are traits; a change of any is computed at once."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Any, ClassVar
 
 import traitlets
@@ -16,8 +17,10 @@ from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.widgets.base import STEPS
 from nbsal.widgets.checked_view import CheckedView
+from nbsal.widgets.content.text_steps import text_steps
 from nbsal.widgets.page import jobs, wire
 from nbsal.widgets.page.choices import MethodTraits, offered_methods, view_choices
+from nbsal.widgets.page.next_view import Step
 from nbsal.widgets.page.slow_methods import QUICK, Durations, takes_many_passes, wait_for_pause
 
 
@@ -74,6 +77,7 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
     inputs: ClassVar[tuple[str, ...]] = ("text", "method", "layer", "target", "tau")
     accepts: ClassVar[tuple[type, ...]] = (Saliency,)
     layer_methods_only: ClassVar[bool] = False
+    omitted_steps: ClassVar[Collection[str]] = ()  # what the view shows itself
 
     text = TextTrait("").tag(sync=True, page=True)
     target = traitlets.Any(None).tag(sync=True, page=True, **TARGET_JSON)
@@ -99,9 +103,14 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
         return result_traits(result) | {"_live": False}
 
     @property
+    def classes(self) -> list[tuple[str, float]]:
+        """The classes on display with their probabilities."""
+        return list(self._result.get("probabilities", ()))
+
+    @property
     def target_probability(self) -> float | None:
         """The probability of what is explained, if it is one of the outcomes listed."""
-        return dict(self._result.get("probabilities", ())).get(self._result.get("target"))
+        return dict(self.classes).get(self._result.get("target", ""))
 
     def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
         """The explainer with the current settings."""
@@ -110,6 +119,16 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
     def explainers_for(self, inputs: dict[str, Any]) -> list[Explainer]:
         """The explainers of the whole view with the current settings."""
         return [self.explainer_for(inputs)]
+
+    def steps(self) -> dict[str, Step]:
+        if self.explainer is None or not isinstance(self.result, Explanation):
+            return {}
+        saliency = self.result.rows()[self.checked_row]
+        outcomes = self._result.get("probabilities", ())
+        steps = text_steps(self.explainer_for(self._requested), saliency, self.target, outcomes, self._choices)
+        for name in self.omitted_steps:
+            steps.pop(name, None)
+        return steps
 
     @traitlets.observe("text")
     def _clear_selection(self, change: Any) -> None:
@@ -159,10 +178,10 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
     def explain_each(self, explainers: Sequence[Explainer], inputs: dict[str, Any], job: jobs.Job) -> list[Saliency]:
         """Explain the text with several explainers of one subject from a single recorded trace."""
         encoded = explainers[0].subject.encode(inputs["text"])
-        named = {str(number): explainer for number, explainer in enumerate(explainers)}
+        named = dict(zip(map(str, range(len(explainers))), explainers, strict=True))
         meter = self.meter(job, STEPS).part(STEPS, 1)
         results = batches.explain_batch(named, encoded, [inputs["target"]], meter)
-        return [saliency for (saliency,) in results.values()]
+        return list(chain(*results.values()))
 
     def shown_frame(self) -> "pandas.DataFrame":
         """The scores of words, or of tokens if these are shown."""

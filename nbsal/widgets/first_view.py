@@ -10,9 +10,9 @@ from nbsal.widgets.answers import Answers
 from nbsal.widgets.audit import Audit
 from nbsal.widgets.base import View
 from nbsal.widgets.browse import Browse
+from nbsal.widgets.content.text_steps import Texts, remember, texts_of
 from nbsal.widgets.workbench import Workbench
 
-TEXT, LABEL = "text", "label"  # columns of a table
 AUDITED = 100  # texts: of fewer, hardly any word is named often enough to be tested
 
 
@@ -51,6 +51,7 @@ def why(model: Any, what: Any, labels: Any = None, documents: Any = None, **sett
     if isinstance(what, str | tuple):
         return Workbench(source, text=what, **settings)
     texts, labels = _texts_and_labels(what, labels)
+    remember(subject, texts, labels)
     explainer = source if isinstance(source, Explainer) else Explainer(source)
     if labels is not None and len(texts) >= AUDITED:
         return Audit(explainer, texts, labels, **settings)
@@ -62,13 +63,6 @@ def _is_asked(what: Any) -> bool:
     return isinstance(what, list) and bool(what) and isinstance(what[0], Mapping) and "role" in what[0]
 
 
-def _texts_and_labels(what: Any, labels: Any) -> tuple[list[Any], Any]:
+def _texts_and_labels(what: Any, labels: Any) -> Texts:
     """The texts, and the labels if there are any, of a list or of a data frame."""
-    if not hasattr(what, "columns"):
-        return list(text_list(what)), labels
-    if TEXT not in what.columns:
-        message = f'A data frame needs the column "{TEXT}"; this one has {", ".join(map(str, what.columns))}.'
-        raise InputError(message, argument="what", value=what)
-    if labels is None and LABEL in what.columns:
-        labels = LABEL
-    return list(what[TEXT]), list(what[labels]) if isinstance(labels, str) else labels
+    return texts_of(what, labels) if hasattr(what, "columns") else (list(text_list(what)), labels)

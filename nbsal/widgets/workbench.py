@@ -1,27 +1,28 @@
 """The Workbench view: a text with its layers, its hiding curve and its heads, which share one selection."""
 
-import io
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import traitlets
 
+from nbsal.explain.layer_sheet import layer_blocks
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.explain.sentences.decision_facts import TOO_LONG
-from nbsal.render import text_lines
+from nbsal.render.sheet import Block, Sheet
 from nbsal.support.errors import UnknownName
 from nbsal.support.validation import checked
 from nbsal.widgets.cached_view import PanelJob, TextResult
 from nbsal.widgets.content.head_parts import masks_heads
 from nbsal.widgets.content.token_games import TokenGames
-from nbsal.widgets.games import GamePanel, GameView, chart_html, chart_of, chart_png
-from nbsal.widgets.heads import HeadView, heads_png
-from nbsal.widgets.layers import LayersPanel, heatmap_png, layers_html
+from nbsal.widgets.games import GamePanel, GameView, game_blocks
+from nbsal.widgets.heads import HeadView
+from nbsal.widgets.layers import LayersPanel
 from nbsal.widgets.page import jobs
 from nbsal.widgets.page.html_export import asset
 
-PANELS = {"layers": ("layers",), "games": ("game",), "heads": ("attention",)}  # and the parts they show
+PANELS = {"games": ("game",), "layers": ("layers",), "heads": ("attention",)}  # and the parts they show
 
 STEP_WORDS = 1600  # a step reads the text again: so many words in all
 FEWEST_STEPS, MOST_STEPS = 4, 20
@@ -48,7 +49,7 @@ class HidingPanel(GamePanel):
 
 @checked
 class Workbench(HeadView, GameView):
-    """A text with panels beside it, which unfold: `panels` lists those of "layers", "games" and "heads" that are open.
+    """A text with panels beside it, which unfold: `panels` lists those of "games", "layers" and "heads" that are open.
 
     Only open panels are computed: first the scores, then one panel after the other. All other traits are those of
     Highlight, Layers, Heads and Games. Heads have an effect if the method is one of Mask-LRP's; their panel opens and
@@ -62,12 +63,14 @@ class Workbench(HeadView, GameView):
 
     inputs = (*HeadView.reading_inputs, "head", "game", "panels")
     accepts = ()
+    omitted_steps = ("games", "layers", "heads")
     _esm = asset("workbench.js")
     _css = asset("workbench.css")
 
-    panels = traitlets.List(default_value=["layers", "games"]).tag(sync=True, page=True)
+    panels = traitlets.List(default_value=["games"]).tag(sync=True, page=True)
     scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True, page=True)
     _layers = traitlets.Dict().tag(sync=True)
+    _layer_words = traitlets.Dict().tag(sync=True)
     _no_games = traitlets.Unicode().tag(sync=True)  # why there are none
     _unseen = traitlets.List(traitlets.Unicode()).tag(
         sync=True, page=True
@@ -106,19 +109,17 @@ class Workbench(HeadView, GameView):
                 self._display(result, self.publish(result))
         return super().handle_save(kind)
 
-    def render_html(self) -> str:
-        panels = "".join(self._panel_html(name) for name in PANELS if name in self.panels)
-        return f'<div style="font-family:sans-serif">{self.text_html()}{panels}</div>'
+    def sheet(self) -> Sheet:
+        blocks = [block for name in PANELS if name in self.panels for block in self._panel_blocks(name)]
+        sheet: Sheet = self.result.sheet(self.level, self.statement, self.classes)
+        return replace(sheet, blocks=[*sheet.blocks, *blocks])
 
-    def render_png(self) -> bytes:
-        pictures = [heads_png(self, [self.result], with_heads=False)]
-        if "layers" in self.panels and self.layers is not None:
-            pictures.append(heatmap_png(self.layers, self._chosen_layer(self.layers), self.level, self.scale))
-        if "games" in self.panels and self.token_games is not None:
-            pictures.append(chart_png(chart_of(self.token_games, self.game, self.at)))
-        if "heads" in self.panels and self.grid is not None:
-            pictures.append(heads_png(self, []))
-        return stack_pngs(pictures)
+    def _start_follow_up(self, result: Any) -> None:
+        """Check the sentence in whole beside a curve, which hides far more than that."""
+        if self.token_games is not None and self.check is not False:
+            self._start_check(self._asked_passes())
+        else:
+            super()._start_follow_up(result)
 
     def _require_result(self, latest: bool = False) -> None:
         super()._require_result(latest)
@@ -150,28 +151,12 @@ class Workbench(HeadView, GameView):
     def _chosen_layer(self, layers: LayerSaliency) -> int:
         return len(layers.scores) - 1 if self.layer is None else self.layer
 
-    def _panel_html(self, name: str) -> str:
-        """An open panel as HTML without scripts; nothing if there is nothing to show."""
+    def _panel_blocks(self, name: str) -> Sequence[Block]:
+        """What an open panel shows."""
         if name == "heads":
-            return self.heads_html()
+            return [*self.change_blocks(), *self.head_blocks()] if self.effect else self.head_blocks()
         if name == "games":
-            return "" if self.token_games is None else chart_html(chart_of(self.token_games, self.game, self.at))
+            return [] if self.token_games is None else game_blocks(self.token_games, self.game, self.at)
         if self.layers is None:
-            return ""
-        return layers_html(self.layers, self._chosen_layer(self.layers), self.level, self.scale)
-
-
-def stack_pngs(pictures: Sequence[bytes]) -> bytes:
-    """Pictures one below the other on white, as PNG."""
-    from PIL import Image
-
-    opened = [Image.open(io.BytesIO(picture)) for picture in pictures]
-    width, height = max(picture.width for picture in opened), sum(picture.height for picture in opened)
-    stack, top = Image.new("RGB", (width, height), "white"), 0
-    for picture in opened:
-        with picture:  # one at a time is decoded: those of long texts have millions of pixels
-            stack.paste(picture.convert("RGB"), (0, top))
-        top += picture.height
-    file = io.BytesIO()
-    stack.save(file, format="png", dpi=(text_lines.DPI, text_lines.DPI))
-    return file.getvalue()
+            return []
+        return layer_blocks(self.layers, self._chosen_layer(self.layers), self.level, self.scale)

@@ -162,7 +162,7 @@ def expect_same_check(said, saliency, subject, target):
     marked = [[phrase for phrase in each if phrase[0] != "text"] for each in (said["sentence"], expected.sentence)]
     assert [tuple(phrase) for phrase in marked[0]] == marked[1]
     expect_same_words(said["evidence_line"], expected.evidence_line)
-    assert said["state"] == expected.state
+    assert (said["state"], said["badge"]) == (expected.state, expected.badge)
     assert len(said["effects"]) == len(expected.effects)
     for (name, value, share), (other_name, other_value, other_share) in zip(
         said["effects"], expected.effects, strict=True

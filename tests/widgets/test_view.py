@@ -169,7 +169,7 @@ def test_exports_need_a_result():
             export()
 
 
-@pytest.mark.parametrize("hook", ["compute", "render_png"])
+@pytest.mark.parametrize("hook", ["compute", "sheet"])
 def test_a_view_without_a_hook_names_what_to_implement(hook):
     class Incomplete(View):
         inputs = ("number",) if hook == "compute" else ()

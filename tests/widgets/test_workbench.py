@@ -1,13 +1,11 @@
 """The Workbench view: four views in one, of which only open panels are computed; the last state wins."""
 
-import io
 import json
 import threading
 import time
 from threading import Event
 
 import pytest
-from PIL import Image, ImageColor
 
 import nbsal
 from nbsal.evaluation.results import GAMES
@@ -17,11 +15,11 @@ from nbsal.widgets.content.head_parts import UNMASKED, AttentionPanel
 from nbsal.widgets.content.token_games import TOO_LONG
 from nbsal.widgets.games import GamePanel
 from nbsal.widgets.layers import LayersPanel
-from nbsal.widgets.workbench import stack_pngs
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, ask, from_page
 
-PANELS = ["layers", "games", "heads"]
+PANELS = ["games", "layers", "heads"]
+OPEN = ["games", "layers"]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +29,7 @@ def explain(masked):
 
 @pytest.fixture
 def view(explain):
-    workbench = Workbench(explain, text=TEXT).wait()
+    workbench = Workbench(explain, text=TEXT, panels=OPEN).wait()
     yield workbench
     workbench.close()
 
@@ -68,7 +66,7 @@ def test_unknown_panels_are_refused_and_the_valid_ones_listed(view, explain):
             view.panels = ["games", name]
         assert (caught.value.value, caught.value.valid) == (name, tuple(PANELS))
         from_page(view, panels=[name])
-        assert view.panels == ["layers", "games"] and "panels" in view.error
+        assert view.panels == OPEN and "panels" in view.error
     with refuses("panels", UnknownName):
         Workbench(explain, text=TEXT, panels=["layer"])
 
@@ -84,17 +82,17 @@ def test_a_computed_panel_is_cached_while_it_is_folded(view, monkeypatch):
     assert view.wait().status == "ready"
 
 
-def test_scores_come_first_then_layers_then_games(view):
+def test_scores_come_first_then_games_then_layers(view):
     seen = []
-    view.observe(lambda change: seen.append((bool(view._layers), bool(view._game))), "_rev")
+    view.observe(lambda change: seen.append((bool(view._game), bool(view._layers))), "_rev")
     view.text = "A dull bore."
     view.wait()
     assert seen == sorted(seen) and seen[:2] == [(False, False), (True, False)] and seen[-1] == (True, True)
 
 
 def test_panels_wait_until_a_text_is_no_longer_typed(view, monkeypatch):
-    texts, compute = [], LayersPanel.compute
-    monkeypatch.setattr(LayersPanel, "compute", lambda *a: texts.append(a[1].text) or compute(*a))
+    texts, compute = [], GamePanel.compute
+    monkeypatch.setattr(GamePanel, "compute", lambda *a: texts.append(a[1].text) or compute(*a))
     waits, wait_for_pause = threading.Event(), cached_view.wait_for_pause
     monkeypatch.setattr(cached_view, "wait_for_pause", lambda *a: waits.set() or wait_for_pause(*a))
     monkeypatch.setattr(cached_view, "PAUSE", 60.0)
@@ -103,7 +101,7 @@ def test_panels_wait_until_a_text_is_no_longer_typed(view, monkeypatch):
     assert view.status == "computing" and "A dull" not in texts
     monkeypatch.setattr(cached_view, "PAUSE", 0.0)
     from_page(view, text="A dull bore.")
-    assert view.wait().layers is not None and [text for text in texts if text != TEXT] == ["A dull bore."]
+    assert view.wait().token_games is not None and [text for text in texts if text != TEXT] == ["A dull bore."]
 
 
 def test_panels_out_of_sight_are_computed_when_they_come_into_sight(view):
@@ -122,8 +120,8 @@ def test_panels_out_of_sight_are_computed_when_they_come_into_sight(view):
 
 def test_a_check_that_was_pressed_survives_a_panel_that_comes_into_sight(explain, monkeypatch):
     monkeypatch.setattr(checked_view, "LONGEST", 0.0)  # nothing but a press starts the whole check
-    view = Workbench(explain, text=TEXT, panels=["games"]).wait()
-    from_page(view, _unseen=["games"])
+    view = Workbench(explain, text=TEXT, panels=["layers"]).wait()
+    from_page(view, _unseen=["layers"])
     view.text = "A dull bore."
     while view.status != "ready" or not view.result.check:
         time.sleep(0.01)
@@ -140,8 +138,17 @@ def test_a_check_that_was_pressed_survives_a_panel_that_comes_into_sight(explain
     view.handle_check()
     assert started.wait(60)
     from_page(view, _unseen=[])
-    assert view.wait(60).token_games is not None and not view.result.check.first
+    assert view.wait(60).layers is not None and not view.result.check.first
     view.close()
+
+
+def test_what_is_said_beside_a_curve_is_checked_in_whole(view, monkeypatch):
+    monkeypatch.setattr(checked_view, "LONGEST", 0.0)  # nothing else starts the whole check
+    view.text = "A dull bore."
+    assert view.wait().token_games is not None and not view.result.check.first
+    view.panels = []
+    view.text = "A great joy."
+    assert view.wait().result.check.first
 
 
 def test_waiting_and_exporting_compute_what_is_out_of_sight(view):
@@ -155,7 +162,7 @@ def test_waiting_and_exporting_compute_what_is_out_of_sight(view):
 
 
 def test_a_method_that_heads_act_on_opens_their_panel(view, explain):
-    assert view.panels == ["layers", "games"]
+    assert view.panels == OPEN
     view.method = "mask-lrp"
     assert view.panels == PANELS and view.wait().effect.off == 0
     view.kind = "both"
@@ -176,7 +183,8 @@ def test_a_method_without_layers_has_those_of_the_default_for_layers(view):
 
 
 def test_a_text_beyond_the_models_length_has_neither_layers_nor_games(load):
-    view = Workbench(nbsal.Explainer(load("bert"), "gradcam", long="window"), text=" ".join([TEXT] * 20)).wait()
+    view = Workbench(nbsal.Explainer(load("bert"), "gradcam", long="window"), text=" ".join([TEXT] * 20), panels=OPEN)
+    view.wait()
     assert view.result.provenance["windows"] > 1 and "longer than the model reads" in view._layers["why"]
     assert view._no_games == TOO_LONG and view.token_games is None and view.remaining == []
     view.text = TEXT
@@ -198,17 +206,3 @@ def test_exports_hold_the_text_and_the_open_panels(view, panels):
     assert view.to_png()[:4] == b"\x89PNG" and view.to_frame()["token"].tolist() == list(view.result.tokens)
     assert (UNMASKED in html) == ("heads" in panels), "the method is not one of Mask-LRP's"
     assert f'"panels": {json.dumps(panels)}' in view.to_html(interactive=True)
-
-
-def picture(width, height, colour):
-    file = io.BytesIO()
-    Image.new("RGBA", (width, height), colour).save(file, format="png")
-    return file.getvalue()
-
-
-def test_pictures_are_stacked():
-    pictures = [picture(9, 6, "red"), picture(5, 10, "blue"), picture(7, 2, "black")]
-    stack = Image.open(io.BytesIO(stack_pngs(pictures)))
-    assert stack.size == (9, 18) and stack.mode == "RGB" and stack.info["dpi"] == pytest.approx((200, 200), abs=0.1)
-    places = {(8, 5): "red", (0, 6): "blue", (4, 15): "blue", (5, 6): "white", (6, 17): "black", (7, 17): "white"}
-    assert all(stack.getpixel(place) == ImageColor.getrgb(colour) for place, colour in places.items())

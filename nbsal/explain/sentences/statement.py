@@ -26,6 +26,7 @@ from nbsal.render.headline import (
     phrases,
     plain,
 )
+from nbsal.support.validation import plural
 
 LEANING = 0.6  # probability below which a decision is doubtful
 MOST_ALSO = 3  # other labels of a text that are named
@@ -45,7 +46,8 @@ class Statement:
     """What is said about a result: the sentence, how sure it is, the line below it, and the measured values.
 
     `effects` are (what was hidden, the value as text, the probability or None). `advice` is what may tell more: another
-    method ("rescue"), or a search for words that turn the decision.
+    method ("rescue"), or a search for words that turn the decision. `badge` says in a few words how far the sentence
+    was checked.
     """
 
     sentence: list[Phrase]
@@ -53,12 +55,15 @@ class Statement:
     evidence_line: str = ""
     effects: tuple[tuple[str, str, float | None], ...] = ()
     advice: Advice = ""
+    badge: str = ""
 
     @property
     def notes(self) -> list[str]:
         """The lines below the sentence where there are no bars."""
         effects = " · ".join(f"{label} {value}" for label, value, _ in self.effects)
-        return [note for note in (self.evidence_line, effects, CALLS[self.advice]) if note]
+        badge = self.badge if self.effects else ""
+        line = ": ".join(part for part in (badge, self.evidence_line) if part)
+        return [note for note in (line, effects, CALLS[self.advice]) if note]
 
     def text(self) -> str:
         return plain(self.sentence)
@@ -79,12 +84,13 @@ def statement(facts: DecisionFacts) -> Statement:
         return Statement(lead)
     if not any(score for _, score, _ in facts.words):
         state: State = "unchecked" if check is None else check.state
-        return Statement(phrases(lead, " ", _every_zero(facts)), state, advice=_rescue(facts))
+        badge = NOT_CHECKED if check is None else _Checked(facts, check).badge()
+        return Statement(phrases(lead, " ", _every_zero(facts)), state, advice=_rescue(facts), badge=badge)
     if check is None or facts.heads_off is not None:
-        return Statement(phrases(lead, " ", _scores(facts)))
+        return Statement(phrases(lead, " ", _scores(facts)), badge=NOT_CHECKED)
     checked = _Checked(facts, check)
     sentence, effects = phrases(lead, " ", checked.sentence()), tuple(checked.effects())
-    return Statement(sentence, check.state, checked.line(), effects, checked.advice())
+    return Statement(sentence, check.state, checked.line(), effects, checked.advice(), checked.badge())
 
 
 def _lead(facts: DecisionFacts) -> list[Phrase]:
@@ -219,14 +225,20 @@ class _Checked:
         them, value = "them" if len(check.named) > 1 else "it", self._value(check.together.value)
         return phrases("The scores name ", named, f", but without {them} nothing changes ({value})", more, ".")
 
+    def badge(self) -> str:
+        """How far the sentence was checked."""
+        check = self.check
+        sets = check.tried + len(check.random)
+        return f"{plural(sets, 'set')} hidden" if check.first else f"checked by hiding {check.unit}s"
+
     def line(self) -> str:
-        """How the sentence was checked."""
+        """What was hidden, and what that did."""
         check = self.check
         if not check.named:
-            return f"checked by hiding {check.unit}s" if check.alone else ""
+            return ""
         before, without = self._value(check.whole.value).removesuffix("\u202f%"), self._value(check.stated.value)
         random = f"; {self._draws()}: {self._bound()}" if check.random else ""
-        return f"checked by hiding {check.unit}s: {before} → {without}{random}"
+        return f"{before} → {without}{random}"
 
     def effects(self) -> list[tuple[str, str, float | None]]:
         """The value without each candidate, without those named together, and without random words."""
@@ -306,7 +318,7 @@ class _Checked:
         return _names([self.check.candidates[number] for number in numbers], self.facts)
 
     def _value(self, value: float) -> str:
-        return confidence(value) if self.check.probable else f"{value:.4g}"
+        return confidence(value) if self.check.probable else f"{value:.4g}".replace("-", "\u2212")
 
     def _count(self) -> str:
         """ "three random words" """

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bandPath, fromTop, linePath, nearest, rangeOf, ticks, valueAt } from "../src/charts/chart-geometry";
+import { bandPath, fromTop, linePath, nearest, rangeOf, ticks } from "../src/charts/chart-geometry";
 
 const line = { name: "a", area: 0.5, at: [0, 0.5, 1], values: [1, 0, 0.5], low: [0.8, -1, 0], high: [1, 1, 1] };
 
@@ -34,12 +34,5 @@ test("the nearest point is found, the first of two equally near", () => {
   assert.deepEqual(
     [0, 2, 3, 9, -4].map((value) => nearest([0, 2, 4], value)),
     [0, 1, 1, 2, 0],
-  );
-});
-
-test("values between points lie on the line", () => {
-  assert.deepEqual(
-    [0, 0.25, 0.5, 0.75, 1, 2].map((share) => valueAt(line, share)),
-    [1, 0.5, 0, 0.25, 0.5, 0.5],
   );
 });

@@ -35,6 +35,7 @@ class Snapshots:
     def __init__(self, render: Callable[[], str]) -> None:
         self._render = render
         self._displays: list[Any] = []
+        self.above: Snapshots | None = None  # of a view whose picture contains this one
         self._lock = Lock()
         self._timer: Timer | None = None
         self._next = 0.0
@@ -48,6 +49,8 @@ class Snapshots:
 
     def refresh(self) -> None:
         """Draw the pictures again: at once, but at most one a second, and the last result always."""
+        if self.above is not None:
+            self.above.refresh()
         with self._lock:
             if self._displays and self._timer is None:
                 self._timer = Timer(max(0.0, self._next - monotonic()), self._update)

@@ -1,7 +1,7 @@
 """Results packed for the page: tokens and scores as little-endian arrays.
 
-The page decodes them in `frontend/src/page/decode.ts`; no other code reads these bytes. A token takes ten bytes, each of
-its scores four more; the name of a token is sent only if the text does not tell it.
+The page decodes them in `frontend/src/page/decode.ts`; no other code reads these bytes. A token takes ten bytes, each
+of its scores four more; the name of a token is sent only if the text does not tell it.
 """
 
 import re
@@ -15,6 +15,7 @@ from nbsal.methods.lazy import Subject, tokenize
 from nbsal.model.text.tokens import Row
 
 LARGEST = float(np.finfo(np.float32).max)
+TYPES = "<i4", "<i4", "<u2"  # of starts, ends and flags
 LIKELIEST = 12  # outcomes that are listed
 _SPAN = re.compile(r"\[(\d+):(\d+)\]$")
 _WORD_STARTS = "Ġ▁ "  # how tokenizers mark the space before a word
@@ -56,15 +57,23 @@ def pack(parts: Sequence[str], places: Sequence[TokenPlace], cut: bool = False) 
     `starts` and `ends` are int32 and count UTF-16 units, as a page does. The flags, two bytes each, hold from the
     lowest bit on: whether the token begins a word, whether it is special (not scored), and its part.
     """
-    positions = [utf16_positions(part) for part in parts]
-    flags = [place.first | place.special << 1 | place.part << 2 for place in places]
+    positions = list(map(utf16_positions, parts))
+    packed: list[list[int]] = [[], [], []]
+    names = {}
+    for i, (part, start, end, first, special, name) in enumerate(places):
+        packed[0].append(positions[part][start])
+        packed[1].append(positions[part][end])
+        packed[2].append(first | special << 1 | part << 2)
+        if name is not None:
+            names[i] = name
+    starts, ends, flags = (np.array(values, kind).tobytes() for values, kind in zip(packed, TYPES, strict=True))
     return {
         "parts": list(parts),
         "count": len(places),
-        "starts": np.array([positions[place.part][place.start] for place in places], "<i4").tobytes(),
-        "ends": np.array([positions[place.part][place.end] for place in places], "<i4").tobytes(),
-        "flags": np.array(flags, "<u2").tobytes(),
-        "names": {i: place.name for i, place in enumerate(places) if place.name is not None},
+        "starts": starts,
+        "ends": ends,
+        "flags": flags,
+        "names": names,
         "cut": cut,
     }
 
@@ -93,7 +102,7 @@ def decision(explanation: Explanation, subject: Subject | None = None) -> dict[s
         "answer": [int(span[1]), int(span[2])] if span and explanation.probabilities.ndim == 2 else None,
         "about_target": explanation.about_target,
         "signed": explanation.signed,
-        "unit": f"score for {explanation.display_name(explanation.target)}" if explanation.about_target else "score",
+        "unit": explanation.unit,
         "notes": explanation.notes(),
         "settings": explanation.settings(),
     }

@@ -47,15 +47,6 @@ export function nearest(points: number[], value: number) {
   return distances.indexOf(Math.min(...distances));
 }
 
-/** A line's value at a share, interpolated between its points. */
-export function valueAt({ at, values }: Line, share: number) {
-  const next = at.findIndex((point) => point >= share);
-  if (next === 0) return values[0];
-  if (next < 0) return values[values.length - 1];
-  const part = (share - at[next - 1]) / (at[next] - at[next - 1]);
-  return values[next - 1] + part * (values[next] - values[next - 1]);
-}
-
 /** Up to five whole numbers from 0 to `count` for an axis, about evenly spaced. */
 export function ticks(count: number) {
   const steps = Math.min(4, count) || 1;

@@ -8,6 +8,7 @@ import { Check, type Outcome, planned } from "./check";
 import { type Compared, findings } from "./comparison";
 import { decision, type Named, notes, predicted, wiredScores, wiredTokens } from "./decision";
 import type { ClassTarget, Explained, MethodName, Request } from "./engine";
+import { layerWords } from "./layer-words";
 import { shuffler } from "./random";
 import { statement } from "./sentence";
 
@@ -51,6 +52,7 @@ export function traitsOf(view: ViewName, answered: Answered) {
     _preview: false,
     _result: decision(explained, first, requests[0], named),
   };
+  if (view === "layers") return { ...traits, _layer_words: layerWords(tokens, parts, first.rows) };
   return view === "compare" ? { ...traits, ...comparedTraits(answered, tokens) } : traits;
 }
 

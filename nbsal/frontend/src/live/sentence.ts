@@ -1,5 +1,6 @@
 // What is said of a result, in the words of Python: the decision, the words that are ranked first, and what hiding does.
 
+import { plural } from "../page/format";
 import type { Phrase, Statement } from "../page/traits";
 import { confidence, nameInSentence } from "../text/headline";
 import { type Candidate, candidates, contentCandidates, proposed, sizeOf, type Word } from "./candidates";
@@ -27,10 +28,11 @@ export interface Finding {
 /** What is said of a result. Of what Python advises beyond it, a page can do nothing. */
 export function statement(finding: Finding, check?: Check): Statement {
   const state = check ? (check.supported ? "supported" : "weak") : "unchecked";
+  const badge = check ? `${plural(check.plan.tried + check.random.length, "set")} hidden` : "not checked";
   const said = (...rest: (string | Phrase[])[]): Statement => {
-    return { sentence: phrases(...lead(finding), ...rest), state, evidence_line: "", effects: [], advice: "" };
+    return { sentence: phrases(...lead(finding), ...rest), state, badge, evidence_line: "", effects: [], advice: "" };
   };
-  if (!finding.words.length) return said();
+  if (!finding.words.length) return { ...said(), badge: "" };
   if (!sizeOf(finding.words)) return said(" ", everyZero(finding));
   if (!check) return said(" ", ...scores(finding));
   return { ...said(" ", ...checked(finding, check)), ...measured(finding, check) };
@@ -133,7 +135,7 @@ function measured(finding: Finding, check: Check): Pick<Statement, "evidence_lin
   const largest = check.largestRandom;
   if (largest) hidden.push([count + (several ? `, the largest change of ${random.length}` : ""), largest]);
   return {
-    evidence_line: `checked by hiding words: ${change[0].replace("\u202f%", "")} \u2192 ${change[1]}${beside}`,
+    evidence_line: `${change[0].replace("\u202f%", "")} \u2192 ${change[1]}${beside}`,
     effects: hidden.map(([words, { value }]) => [
       `without ${phrases(words)
         .map(([, text]) => text)
@@ -145,7 +147,7 @@ function measured(finding: Finding, check: Check): Pick<Statement, "evidence_lin
 }
 
 const valueWords = (value: number, { probable }: Check) =>
-  probable ? confidence(value) : String(Number(value.toPrecision(4)));
+  probable ? confidence(value) : String(Number(value.toPrecision(4))).replace("-", "\u2212");
 
 /** The value without those random words that change it most. */
 const largestRandom = (check: Check) => valueWords(check.largestRandom?.value ?? 0, check);

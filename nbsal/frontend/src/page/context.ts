@@ -9,6 +9,13 @@ export interface Message {
   error?: string;
 }
 
+/** The part of a host's widget manager that the views use. */
+interface WidgetManager {
+  kernel?: { isDisposed: boolean } | null;
+  get_model?(id: string): Promise<unknown>;
+  create_view?(model: unknown): Promise<{ el: HTMLElement; remove(): void }>;
+}
+
 /** The part of anywidget's model that the views use. */
 export interface Model<Traits> {
   get: <K extends keyof Traits>(name: K) => Traits[K];
@@ -18,7 +25,7 @@ export interface Model<Traits> {
   off(event: string, listener: (message: Message) => void): void;
   send(content: object): void;
   /** Of hosts that run ipywidgets. */
-  widget_manager?: { kernel?: { isDisposed: boolean } | null };
+  widget_manager?: WidgetManager;
 }
 
 /** A file to download; binary content is base64. */
@@ -33,6 +40,7 @@ export interface Replies {
   cancel: string;
   check: string;
   methods: MethodChoice[];
+  next: string;
   skip_pause: string;
   save: SavedFile;
   search: string;

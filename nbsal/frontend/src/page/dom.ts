@@ -11,6 +11,7 @@ type Listeners = { [E in keyof HTMLElementEventMap]?: (event: HTMLElementEventMa
 export interface Properties extends Listeners {
   signal?: AbortSignal;
   [name: `aria-${string}` | `data-${string}`]: Attribute;
+  accept?: string;
   class?: string;
   colspan?: number;
   dir?: string;

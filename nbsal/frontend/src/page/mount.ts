@@ -8,6 +8,7 @@ import { debounce, h, onAbort, sanitize } from "./dom";
 import { keepFocus } from "./focus";
 import { formatPercent } from "./format";
 import { freshness, resultDrawing } from "./freshness";
+import { nextLine } from "./next-line";
 import { requests, STOPPED } from "./request";
 import type { Status, ViewTraits } from "./traits";
 
@@ -114,9 +115,12 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
     keepFocus(root, signal);
     guard(() => build(context));
     placeErrors(main, [failure, foot.error]);
-    root.append(...foot.nodes);
+    const next = nextLine(context as unknown as Context<ViewTraits>, model as unknown as Model<ViewTraits>);
+    root.append(next.node, ...foot.nodes);
+    el.append(next.below);
     return () => {
       controller.abort();
+      next.below.remove();
       root.remove();
     };
   },

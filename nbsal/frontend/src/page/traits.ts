@@ -12,7 +12,7 @@ export type OrEmpty<T> = T | Absent<T>;
 /** A text, or a pair of texts. */
 export type Text = string | [string, string];
 /** A piece of a sentence; the words for and against the target are marked like the text. */
-export type Phrase = ["text" | "class" | "for" | "against" | "struck", string];
+export type Phrase = ["text" | "class" | "for" | "against" | "word" | "struck", string];
 export type Level = "token" | "word";
 export type Scale = "own" | "shared";
 export type Status = "ready" | "computing" | "cancelling" | "cancelled" | "error";
@@ -88,6 +88,7 @@ export interface Decision {
 export interface Statement {
   sentence: Phrase[];
   state: "unchecked" | "supported" | "weak" | "contradicted";
+  badge: string; // how far it was checked, in a word or two
   evidence_line: string;
   /** What was hidden, the value then, and the probability if it is one. */
   effects: [string, string, number | null][];
@@ -129,6 +130,9 @@ export interface ViewTraits {
   _preview: boolean;
   /** How long the last result took. */
   _seconds: number | null;
+  /** The steps from here: name, words, and whether a file of texts is needed. */
+  _next: [string, string, boolean][];
+  _below: string | null; // the view that was opened below, as "IPY_MODEL_" and its name
 }
 
 /** Traits of a view that shows the scores of one text. */
@@ -160,8 +164,17 @@ export interface ShadedTraits extends ExplainerTraits {
 
 export type HighlightTraits = ShadedTraits;
 
+/** What is said of every layer: of its cells, by word and by token, and why a row is blank. */
+export interface LayerWords {
+  finding: Phrase[];
+  rows: string[];
+  scales: Record<Scale, string>;
+  levels: Record<Level, { of: string; remarks: string[]; cells: string[][] }>;
+}
+
 export interface LayersTraits extends ShadedTraits {
   scale: Scale;
+  _layer_words: LayerWords;
 }
 
 export interface CompareTraits extends ShadedTraits {
@@ -248,6 +261,8 @@ interface Curves {
   lines: Record<Game, Line[]>;
   /** What the curves say, as a heading. */
   findings: Record<Game, string>;
+  /** Of many texts: the values at each step, in words. */
+  answers?: Record<Game, string[]>;
   /** What the curves measure. */
   quantity: string;
   /** What bands show. */
@@ -284,6 +299,7 @@ export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
   /** Panels that are scrolled out of sight. */
   _unseen: PanelName[];
   scale: Scale;
+  _layer_words: LayerWords;
   _layers: { scores?: DataView; why?: string; statements?: Statement[]; notes?: string[] };
   /** Why there are no games, or "". */
   _no_games: string;

@@ -10,7 +10,7 @@ const TITLE =
   "whether they matter.";
 const CERTAIN = 0.9995;
 const CLOSE = 0.001; // probabilities that differ by less are told apart by a second digit
-const TAGS = { class: "strong", for: "em", against: "em", struck: "s" } as const;
+const TAGS = { class: "strong", for: "em", against: "em", word: "em", struck: "s" } as const;
 
 /** The sentence as elements. */
 export const phraseNodes = (phrases: Phrase[]) =>
@@ -43,7 +43,8 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
   const [line, bars] = [h("summary", { tabindex: 0 }), h("div", { class: "nbsal-effects" })];
   const effects = h("details", {}, line, bars);
   const note = h("span");
-  const check = h("div", { class: "nbsal-check" }, effects, start, more, note, stop);
+  const badge = h("span", { class: "nbsal-badge" });
+  const check = h("div", { class: "nbsal-check" }, badge, effects, start, more, note, stop);
   let drawn: Statement | null = null;
 
   const drawCheck = () => {
@@ -52,6 +53,7 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
     const measured = Boolean(drawn?.effects.length);
     const runs = state === "waiting" || state === "checking";
     check.dataset.state = runs ? "checking" : (drawn?.state ?? "");
+    badge.textContent = drawn?.badge ?? "";
     sentence.setAttribute("aria-live", runs ? "off" : "polite"); // read out once it is checked
     effects.hidden = !measured;
     start.hidden = state !== "offered";
@@ -62,7 +64,8 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
     more.hidden = !more.textContent;
     stop.hidden = state !== "checking";
     note.textContent = noteOf(checking, measured) || (start.hidden || measured ? "" : start.title);
-    check.hidden = !measured && start.hidden && more.hidden && !note.textContent;
+    badge.hidden = !badge.textContent;
+    check.hidden = badge.hidden && start.hidden && more.hidden && !note.textContent && !measured;
   };
   /** The name of a press that explains by hiding words, if that is another method than the chosen one. */
   const rescue = () => {

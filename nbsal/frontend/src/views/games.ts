@@ -2,7 +2,7 @@
 
 import { beforeAfter } from "../charts/before-after";
 import { lineChart } from "../charts/chart";
-import { nearest, ticks, valueAt } from "../charts/chart-geometry";
+import { nearest, ticks } from "../charts/chart-geometry";
 import { SHADING, segments } from "../controls/display";
 import { player } from "../controls/player";
 import { saveMenu } from "../controls/save";
@@ -236,12 +236,10 @@ function corpusGame(context: GamesContext) {
   side.remove();
   const answer = h("p", { class: "nbsal-headline", "aria-live": "polite" });
   const draw = () => {
-    const { lines } = get("_game");
-    if (!lines) return;
+    const { answers } = get("_game");
+    if (!answers) return;
     const game = get("game");
-    const share = lines[game][0].at[positionOf(context)];
-    const values = lines[game].map((line) => `${line.name} ${formatPercent(valueAt(line, share), 0)}`);
-    answer.textContent = `With ${formatPercent(share, 0)} of the tokens ${VERBS[game]}: ${values.join(", ")}.`;
+    answer.textContent = answers[game][positionOf(context)];
     note(footnote(game, "token"));
     panel.draw(null);
   };

@@ -13,12 +13,13 @@ import type { WorkbenchTraits } from "../page/traits";
 import { fold, watchSight } from "../panels/fold";
 import { ranking } from "../panels/ranking";
 import { type Explanation, explanationReader } from "../text/explanation";
-import { layerName } from "../text/layer-words";
 import type { Mark } from "../text/marks";
 import { reading } from "../text/reading";
 import { hiddenTokens, hidingPanel, strikeHidden } from "./games";
 import { headsPanel, SWITCHES, UNDONE } from "./heads";
 import { layersPanel } from "./layers";
+
+const LONG = 120; // words of a text that is higher than the panels beside it
 
 type WorkbenchContext = Context<WorkbenchTraits>;
 
@@ -55,22 +56,23 @@ function workbenchFolds(context: WorkbenchContext, explanation: () => Explanatio
   /** Whose order the curve follows, if another layer is on display, as in a page without Python. */
   const order = () => {
     const layer = explanation()?.layer;
-    return typeof layer === "number" && layer !== get("layer") ? ` \u00b7 order of ${layerName(layer)}` : "";
+    const name = typeof layer === "number" && layer !== get("layer") && get("_layer_words").rows?.[layer];
+    return name ? ` \u00b7 order of ${name}` : "";
   };
   const folds = [
-    fold(context, {
-      name: "layers",
-      title: "Layers by words",
-      panel: allLayers,
-      computed: () => layerRows(context, explanation()) !== null,
-      reason: noLayers,
-    }),
     fold(context, {
       name: "games",
       title: "Hiding words, highest score first",
       panel: hidingPanel(context, order),
       computed: () => Boolean(get("_game").lines),
       reason: () => [get("_no_games")].filter(Boolean),
+    }),
+    fold(context, {
+      name: "layers",
+      title: "Layers by words",
+      panel: allLayers,
+      computed: () => layerRows(context, explanation()) !== null,
+      reason: noLayers,
     }),
     fold(context, {
       name: "heads",
@@ -90,7 +92,7 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
   let marks: Mark[] = [];
   const { folds, layers } = workbenchFolds(context, () => explanation);
 
-  const setCurrent = (current: boolean, names: string[] = ["text", "layers", "games", "heads"]) => {
+  const setCurrent = (current: boolean, names: string[] = ["text", "games", "layers", "heads"]) => {
     if (names.includes("text")) main.classList.toggle("nbsal-current", current);
     for (const panel of folds) if (names.includes(panel.name)) panel.setCurrent(current);
   };
@@ -118,6 +120,8 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
     const layer = get("layer") ?? -1;
     context.retitle(isComputed() ? "" : (get("_layers").notes?.[layer] ?? ""));
     words.draw(drawn.marks, drawn.words, explanation.unit);
+    const place = marks.length > LONG ? side : main; // beside a long text, below a short one
+    if (words.node.parentElement !== place) place.append(words.node);
     strike();
   };
   const drawPanels = () => {

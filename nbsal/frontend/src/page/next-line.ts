@@ -1,0 +1,63 @@
+// The line "Next:": what to look at after a view. A press opens it below, where the host can show it.
+
+import type { Context, Model } from "./context";
+import { h, onAbort } from "./dom";
+import type { ViewTraits } from "./traits";
+
+const PREFIX = "IPY_MODEL_";
+
+export function nextLine(context: Context<ViewTraits>, model: Model<ViewTraits>) {
+  const { get, on, mirror, ask, fail, live, signal } = context;
+  const buttons = h("span", { class: "nbsal-next-steps" });
+  const note = h("span", { class: "nbsal-quiet" });
+  const node = h("nav", { class: "nbsal-next", "aria-label": "Next" }, h("span", {}, "Next:"), buttons, note);
+  const below = h("div", { class: "nbsal-below" });
+  const manager = model.widget_manager;
+  let shown: { el: HTMLElement; remove(): void } | null = null;
+
+  const open = (name: string, settings: object = {}) =>
+    ask("next", { name, ...settings })
+      .then((inPython) => {
+        if (!manager?.create_view) note.textContent = inPython;
+      })
+      .catch(({ message }) => fail(message));
+  const draw = () => {
+    const steps = get("_next") ?? [];
+    node.hidden = !live || !steps.length;
+    buttons.replaceChildren(
+      ...steps.map(([name, words, needsFile]) =>
+        needsFile ? fileButton(words, signal, (file) => open(name, { file })) : stepButton(words, () => open(name)),
+      ),
+    );
+  };
+  const stepButton = (words: string, click: () => void) =>
+    h("button", { class: "nbsal-link nbsal-needs-python", signal, click }, words);
+  const showBelow = async () => {
+    const name = get("_below");
+    if (!name || !manager?.get_model || !manager.create_view) return;
+    const view = await manager.create_view(await manager.get_model(name.slice(PREFIX.length)));
+    shown?.remove();
+    shown = view;
+    if (signal.aborted) return view.remove();
+    below.replaceChildren(view.el);
+    below.scrollIntoView({ block: "center" }); // it grows downwards once its result is there
+    below.querySelector<HTMLElement>("[tabindex='0'], button")?.focus({ preventScroll: true });
+  };
+  mirror(["_next"], draw);
+  on(["_below"], () => showBelow().catch(({ message }) => fail(message)));
+  if (get("_below")) showBelow().catch(() => {}); // a view of an earlier session
+  onAbort(signal, () => shown?.remove());
+  return { node, below };
+}
+
+/** A button that asks for a file of texts first. */
+function fileButton(words: string, signal: AbortSignal, open: (file: { name: string; content: string }) => void) {
+  const change = async () => {
+    const [file] = input.files ?? [];
+    if (file) open({ name: file.name, content: await file.text() });
+    input.value = "";
+  };
+  const input = h("input", { type: "file", accept: ".csv,.jsonl,.json,.txt", hidden: true, signal, change });
+  const click = () => input.click();
+  return h("span", {}, h("button", { class: "nbsal-link nbsal-needs-python", signal, click }, `${words}\u2026`), input);
+}

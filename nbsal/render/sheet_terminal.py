@@ -1,0 +1,121 @@
+"""A sheet as text for a terminal, in colours or without."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nbsal.render.colours import GREY
+from nbsal.render.headline import Phrase, plain
+from nbsal.render.html import terminal, visible
+from nbsal.render.sheet import (
+    Bar,
+    Beside,
+    Block,
+    Cell,
+    Chart,
+    Choice,
+    Dots,
+    Grid,
+    Heading,
+    Line,
+    Marked,
+    Note,
+    Sentence,
+    Sheet,
+    Table,
+    Tile,
+)
+
+LENGTH, SHORT = 20, 5  # characters of a bar in a table, and of one in a line
+SOLID, DOTTED, CHOSEN = "\u2588\u2592\u25b8"
+SHADES, AGAINST = " \u2591\u2592\u2593\u2588", " \u2581\u2583\u2585\u2587"  # of the cells of a grid
+
+
+def render(sheet: Sheet, colours: bool = True) -> str:
+    """The sheet in lines; without `colours`, large scores follow their words in brackets."""
+    lines = [*_blocks(sheet.blocks, colours), *([" \N{MIDDLE DOT} ".join(sheet.notes)] if sheet.notes else [])]
+    return "\n".join(lines)
+
+
+def _blocks(blocks: Sequence[Block], colours: bool) -> list[str]:
+    return [line for block in blocks for line in _BLOCKS[type(block)](block, colours)]
+
+
+def _marked(block: Marked, colours: bool) -> list[str]:
+    legend = block.legend
+    unit = f" \N{MIDDLE DOT} {legend.unit}" if legend and legend.unit else ""
+    return [
+        terminal(block.parts, block.largest, colours),
+        *([f"{legend.low} \u2026 {legend.high}{unit}"] if legend else []),
+    ]
+
+
+def _words(cell: str | Sequence[Phrase]) -> str:
+    return visible(cell if isinstance(cell, str) else plain(cell))
+
+
+def _cell(cell: Cell | Choice, length: int, colours: bool) -> str:
+    if isinstance(cell, Choice):
+        frame = "[{}]" if cell.chosen else "{}"
+        return frame.format(f"{cell.name} {_cell(Bar(cell.share, hue=GREY), SHORT, colours)} {cell.value}")
+    if isinstance(cell, Bar):
+        scale = length / (cell.high - cell.low)
+        begin, size = round((min(cell.share, 0.0) - cell.low) * scale), round(abs(cell.share) * scale)
+        return (" " * begin + (SOLID if cell.share >= 0 else DOTTED) * size).ljust(length)
+    if isinstance(cell, Dots):
+        places = {
+            round((share - cell.low) / (1 - cell.low) * length): sign
+            for share, sign in ((cell.disc, "\u25cf"), (cell.ring, "\u25cb"))
+        }
+        return "".join(places.get(place, " ") for place in range(length + 1))
+    if isinstance(cell, Marked):
+        return " ".join(_marked(cell, colours))
+    if isinstance(cell, Tile):
+        return visible(cell.text) if cell.on else f"({visible(cell.text)})"
+    return _words(cell)
+
+
+def _chart(block: Chart, colours: bool) -> list[str]:
+    return [block.quantity, block.steps, *(visible(curve.name) for curve in block.curves), block.band]
+
+
+def _table(block: Table, colours: bool) -> list[str]:
+    rows = [
+        [_cell(cell, LENGTH, colours) for cell in row]
+        for row in ([block.head] if block.head else []) + list(block.rows)
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(
+            text.rjust(size) if k in block.right else text.ljust(size)
+            for k, (text, size) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+    return [line.rstrip() for line in lines]
+
+
+def _grid(block: Grid, colours: bool) -> list[str]:
+    size, lines = max(map(len, block.rows), default=0), [" ".join(map(visible, block.columns))]
+    for row, name in enumerate(block.rows):
+        cells = "".join(_grid_cell(share) for share in block.shares[row])
+        remark = block.remarks[row] if block.remarks else ""
+        lines.append(f"{name:>{size}} {CHOSEN if row == block.chosen else ' '} {remark or cells}".rstrip())
+    return lines
+
+
+def _grid_cell(share: float) -> str:
+    strength = round(4 * min(1.0, abs(share)))
+    return 2 * (SHADES if share >= 0 else AGAINST)[strength]
+
+
+_BLOCKS: dict[type, Callable[[Any, bool], list[str]]] = {
+    Sentence: lambda block, _: [_words(block.phrases), *map(visible, block.notes)],
+    Heading: lambda block, _: ["", f"{_words(block.phrases)}{f'  {block.note}' if block.note else ''}"],
+    Marked: _marked,
+    Line: lambda block, colours: ["  ".join(_cell(item, SHORT, colours) for item in block.items)],
+    Table: _table,
+    Grid: _grid,
+    Chart: _chart,
+    Note: lambda block, _: [visible(block.text)],
+    Beside: lambda block, colours: [line for column in block.columns for line in _blocks(column, colours)],
+}
