@@ -309,7 +309,7 @@ def test_typing_in_a_saved_page_repaints_it(chromium, site, highlight_page):
     expect(root.locator(".nbsal-footer")).to_contain_text("Gradient × input, layer 2")
     root.get_by_role("button", name="positive").click()
     expect(root.locator(".nbsal-headline")).to_contain_text("Why not positive")
-    assert root.get_by_text("Save", exact=True).is_hidden()
+    assert root.get_by_text("Save", exact=True).is_hidden() and root.get_by_label("Next", exact=True).is_hidden()
     assert sum("model.bin" in url for url in asked) == 1
     assert [problem for problem in page.problems if "favicon" not in problem and "404" not in problem] == []
     page.context.close()

@@ -85,10 +85,10 @@ def describe(view: Any, folder: Path, page: str, shown: Any = None) -> dict[str,
 
 
 def live_state(state: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    """The traits of a view for a live page: the methods that it runs."""
+    """The traits of a view for a live page: the methods that it runs, and nothing that Python would open."""
     result = state["_result"] | {"notes": [*state["_result"]["notes"], *filter(None, [page["instead"]])]}
     chosen = {name: with_list(state[name], page["methods"]) for name in ("_choices", "_other_choices") if name in state}
-    return state | chosen | {"_result": result, "_checking": {}, "_seconds": None}
+    return state | chosen | {"_result": result, "_checking": {}, "_seconds": None, "_next": []}
 
 
 def _instead(method: str, other: str) -> str:
