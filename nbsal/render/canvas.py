@@ -21,8 +21,7 @@ class Canvas:
     def __init__(self) -> None:
         self.boxes: list[tuple[float, float, float, float, Any]] = []  # left, top, width, height, colour
         self.strokes: list[tuple[float, float, float, float, Any, float, bool]] = []  # from, to, colour, width, dashed
-        self.texts: list[tuple[float, float, Run, str]] = []  # left, baseline
-        self.upright: list[tuple[float, float, Run]] = []  # centre, bottom of a text that is read from below
+        self.texts: list[tuple[float, float, Run, str, bool]] = []  # left, baseline; or centre, bottom if upright
         self.frames: list[tuple[float, float, float, float, bool]] = []  # left, top, width, height, bold
         self.charts: list[tuple[float, float, float, float, Chart]] = []
         self.rings: list[tuple[float, float, str, bool]] = []
@@ -62,7 +61,7 @@ class Canvas:
             self.stroke(left, base - 0.28 * run.size, right, hue=FAINT, width=1.2)
             ink = FAINT
         if not run.text.isspace():
-            self.texts.append((left, base, run, FAINT if run.mark == "quiet" else ink))
+            self.texts.append((left, base, run, FAINT if run.mark == "quiet" else ink, False))
 
     def _shade(self, span: ScoredSpan, largest: float, left: float, middle: float, run: Run) -> None:
         tall = 0.68 * run.size
@@ -111,25 +110,21 @@ class Canvas:
                 LineCollection(ends, colors=[stroke[4] for stroke in lines], linewidths=widths, linestyles=dash)
             )
         for x, y, w, h, bold in self.frames:
-            style: dict[str, Any] = (
-                {"edgecolor": colours.INK, "linewidth": 1.5} if bold else {"edgecolor": "#b9bbc0", "linewidth": 0.8}
-            )
-            ax.add_patch(FancyBboxPatch((x, y), w, h, f"round,pad=0,rounding_size={h / 2}", facecolor="none", **style))
+            edge, thick = (colours.INK, 1.5) if bold else ("#b9bbc0", 0.8)
+            shape = f"round,pad=0,rounding_size={h / 2}"
+            ax.add_patch(FancyBboxPatch((x, y), w, h, shape, facecolor="none", edgecolor=edge, linewidth=thick))
         for x, y, hue, filled in self.rings:
             ax.plot(x, y, "o", markersize=7, markeredgewidth=1.5, color=hue, markerfacecolor=hue if filled else "white")
-        for x, base, run, ink in self.texts:
-            ax.add_artist(
-                LineText(
-                    x, base, run.text, fontproperties=font(run.text, run.size, run.bold), color=ink, parse_math=False
-                )
-            )
+        for x, y, run, ink, upright in self.texts:
+            style: dict[str, Any] = {"fontproperties": font(run.text, run.size, run.bold), "color": ink}
+            if upright:
+                ax.text(x, y, run.text, rotation=90, ha="center", va="bottom", parse_math=False, **style)
+            else:
+                ax.add_artist(LineText(x, y, run.text, parse_math=False, **style))
         for x, y, w, h, chart in self.charts:
             with fonts.of_interface():
                 place = (x / width, 1 - (y + h) / height, w / width, h / height)
                 draw_chart(figure.add_axes(place), chart)
-        for x, bottom, run in self.upright:
-            turned: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "bottom", "color": colours.INK}
-            ax.text(x, bottom, run.text, fontproperties=font(run.text, run.size, run.bold), parse_math=False, **turned)
         return figure
 
 

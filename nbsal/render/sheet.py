@@ -36,8 +36,9 @@ class Legend:
     unit: str = ""
 
     @property
-    def low(self) -> str:
-        return "against" if self.against else "0"
+    def ends(self) -> tuple[Phrase, Phrase]:
+        """The words at both ends."""
+        return ("against", "against") if self.against else ("quiet", "0"), ("for", self.high)
 
 
 @dataclass(frozen=True)

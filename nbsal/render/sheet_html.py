@@ -42,8 +42,8 @@ PHRASES = {
     "word": "<i>{}</i>",
     "struck": '<s style="opacity:.75">{}</s>',
     "quiet": '<span style="opacity:.75">{}</span>',
-    "for": f'<span style="border-bottom:2px solid {hex_colour(FOR)}">{{}}</span>',
-    "against": f'<span style="border-bottom:2px dashed {hex_colour(AGAINST)}">{{}}</span>',
+    "for": f'<span style="border-bottom:2px solid {hex_colour(FOR)};font-weight:600">{{}}</span>',
+    "against": f'<span style="border-bottom:2px dashed {hex_colour(AGAINST)};font-weight:600">{{}}</span>',
 }
 
 
@@ -105,9 +105,9 @@ def _legend(legend: Legend) -> str:
     for share in (-1.0, -0.5, 0.0, 0.5, 1.0) if legend.against else (0.0, 0.5, 1.0):
         (r, g, b), alpha = colour(share, 1.0)
         boxes += f'<span style="background-color:rgba({r},{g},{b},{alpha:.3f});padding:0 9px">&#8203;</span>'
-    low = _phrases([("against" if legend.against else "text", legend.low)])
+    low, high = (_phrases([(kind, word)]) for kind, word in legend.ends)
     unit = f" · {escape(legend.unit)}" if legend.unit else ""
-    return f'<div style="{SMALL}">{low} {boxes} {_phrases([("for", legend.high)])}{unit}</div>'
+    return f'<div style="{SMALL};line-height:1.8">{low} {boxes} {high}{unit}</div>'
 
 
 def _line(block: Line) -> str:

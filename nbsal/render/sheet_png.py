@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, MARGIN = 760.0, 16.0
+STRONG = ("class", "for", "against")  # kinds of phrases
 HEADLINE, TEXT = 18.0, 19.0  # sizes of type
 LENGTH, SHORT = 240.0, 36.0  # of a bar, and of that of a choice
 BAR, THIN = 10.0, 4.0  # their heights
@@ -61,7 +62,7 @@ def _draw_blocks(canvas: Canvas, blocks: Sequence[Block], left: float, top: floa
 def _runs(cell: str | Sequence[Phrase], size: float = PLAIN, bold: bool = False) -> list[Run]:
     phrases = [("text", cell)] if isinstance(cell, str) else cell
     return [
-        Run(text, size, bold or kind == "class", None if kind in ("text", "class") else kind) for kind, text in phrases
+        Run(text, size, bold or kind in STRONG, None if kind in ("text", "class") else kind) for kind, text in phrases
     ]
 
 
@@ -87,7 +88,8 @@ def _marked(canvas: Canvas, block: Marked, left: float, top: float, room: float)
 
 def _legend(canvas: Canvas, legend: Legend, left: float, top: float) -> float:
     steps, middle = 24, top + LINE / 2 - 1
-    words = _runs([("against" if legend.against else "text", legend.low)], SMALL)
+    low, high = legend.ends
+    words = _runs([low], SMALL)
     canvas.write([words], left, top, WIDTH, LINE - 2, FAINT)
     left += words[0].width + 6
     for step in range(steps):
@@ -97,9 +99,7 @@ def _legend(canvas: Canvas, legend: Legend, left: float, top: float) -> float:
         hue = colours.hex_colour(colours.AGAINST)
         canvas.stroke(left, middle + 4, left + 1.8 * steps, hue=hue, dashed=True)
     unit = f" \N{MIDDLE DOT} {legend.unit}" if legend.unit else ""
-    canvas.write(
-        [_runs([("for", legend.high), ("text", unit)], SMALL)], left + 4 * steps + 6, top, WIDTH, LINE - 2, FAINT
-    )
+    canvas.write([_runs([high, ("text", unit)], SMALL)], left + 4 * steps + 6, top, WIDTH, LINE - 2, FAINT)
     return top + LINE
 
 
@@ -136,7 +136,7 @@ def _width(cell: Any, size: float = PLAIN) -> float:
         return max(Run(cell.text, SMALL, bold=True).width + 8, CELL)
     if isinstance(cell, Marked):
         return sum(Run(span.text, TEXT if cell.large else PLAIN).width for part in cell.parts for span in part)
-    return max((placed.left + placed.run.width for placed in break_lines([_runs(cell, size)], inf)), default=0.0)
+    return sum(placed.run.width for placed in break_lines([_runs(cell, size)], inf))
 
 
 def _table(canvas: Canvas, block: Table, left: float, top: float, room: float) -> float:
@@ -174,7 +174,7 @@ def _draw_cell(
         return _draw_tile(canvas, cell, left, top, width)
     if isinstance(cell, Marked):
         return _marked(canvas, cell, left, top, width)
-    return canvas.write([_runs(cell, size)], left, top, width + 1, LINE, ink)
+    return canvas.write([_runs(cell, size)], left, top, min(width, _width(cell, size)) + 1, LINE, ink)
 
 
 def _draw_bar(canvas: Canvas, bar: Bar, left: float, top: float, length: float, height: float = BAR) -> float:
@@ -215,7 +215,7 @@ def _grid(canvas: Canvas, block: Grid, left: float, top: float, room: float) -> 
     names = [Run(name, SMALL) for name in block.columns]
     start, top = left + _names_width(block), top + max((run.width for run in names), default=0.0) + 8
     places = [start + CELL * k + GAP * sum(gap <= k for gap in block.gaps) for k in range(len(names))]
-    canvas.upright += [(x + CELL / 2, top - 4, run) for x, run in zip(places, names, strict=True)]
+    canvas.texts += [(x + CELL / 2, top - 4, run, colours.INK, True) for x, run in zip(places, names, strict=True)]
     for row, name in enumerate(block.rows):
         run = Run(name, SMALL, bold=row == block.chosen)
         canvas.write([[run]], start - 8 - run.width, top, room, CELL, colours.INK if run.bold else FAINT)

@@ -16,6 +16,7 @@ from nbsal.render.sheet import (
     Dots,
     Grid,
     Heading,
+    Legend,
     Line,
     Marked,
     Note,
@@ -32,7 +33,7 @@ SHADES, AGAINST = " \u2591\u2592\u2593\u2588", " \u2581\u2583\u2585\u2587"  # of
 
 def render(sheet: Sheet, colours: bool = True) -> str:
     """The sheet in lines; without `colours`, large scores follow their words in brackets."""
-    lines = [*_blocks(sheet.blocks, colours), *([" \N{MIDDLE DOT} ".join(sheet.notes)] if sheet.notes else [])]
+    lines = [*_blocks(sheet.blocks, colours), *([visible(" \N{MIDDLE DOT} ".join(sheet.notes))] if sheet.notes else [])]
     return "\n".join(lines)
 
 
@@ -41,12 +42,15 @@ def _blocks(blocks: Sequence[Block], colours: bool) -> list[str]:
 
 
 def _marked(block: Marked, colours: bool) -> list[str]:
-    legend = block.legend
-    unit = f" \N{MIDDLE DOT} {legend.unit}" if legend and legend.unit else ""
-    return [
-        terminal(block.parts, block.largest, colours),
-        *([f"{legend.low} \u2026 {legend.high}{unit}"] if legend else []),
-    ]
+    lines = [terminal(block.parts, block.largest, colours)]
+    if block.legend is not None:
+        (_, low), (_, high) = block.legend.ends
+        lines.append(f"{low} \N{HORIZONTAL ELLIPSIS} {high}{_unit(block.legend)}")
+    return lines
+
+
+def _unit(legend: Legend) -> str:
+    return f" \N{MIDDLE DOT} {visible(legend.unit)}" if legend.unit else ""
 
 
 def _words(cell: str | Sequence[Phrase]) -> str:
@@ -56,7 +60,7 @@ def _words(cell: str | Sequence[Phrase]) -> str:
 def _cell(cell: Cell | Choice, length: int, colours: bool) -> str:
     if isinstance(cell, Choice):
         frame = "[{}]" if cell.chosen else "{}"
-        return frame.format(f"{cell.name} {_cell(Bar(cell.share, hue=GREY), SHORT, colours)} {cell.value}")
+        return frame.format(f"{visible(cell.name)} {_cell(Bar(cell.share, hue=GREY), SHORT, colours)} {cell.value}")
     if isinstance(cell, Bar):
         scale = length / (cell.high - cell.low)
         begin, size = round((min(cell.share, 0.0) - cell.low) * scale), round(abs(cell.share) * scale)
@@ -75,7 +79,7 @@ def _cell(cell: Cell | Choice, length: int, colours: bool) -> str:
 
 
 def _chart(block: Chart, colours: bool) -> list[str]:
-    return [block.quantity, block.steps, *(visible(curve.name) for curve in block.curves), block.band]
+    return [*map(visible, (block.quantity, block.steps, *(curve.name for curve in block.curves), block.band))]
 
 
 def _table(block: Table, colours: bool) -> list[str]:
@@ -99,7 +103,9 @@ def _grid(block: Grid, colours: bool) -> list[str]:
     for row, name in enumerate(block.rows):
         cells = "".join(_grid_cell(share) for share in block.shares[row])
         remark = block.remarks[row] if block.remarks else ""
-        lines.append(f"{name:>{size}} {CHOSEN if row == block.chosen else ' '} {remark or cells}".rstrip())
+        lines.append(
+            f"{visible(name):>{size}} {CHOSEN if row == block.chosen else ' '} {visible(remark) or cells}".rstrip()
+        )
     return lines
 
 
@@ -110,7 +116,7 @@ def _grid_cell(share: float) -> str:
 
 _BLOCKS: dict[type, Callable[[Any, bool], list[str]]] = {
     Sentence: lambda block, _: [_words(block.phrases), *map(visible, block.notes)],
-    Heading: lambda block, _: ["", f"{_words(block.phrases)}{f'  {block.note}' if block.note else ''}"],
+    Heading: lambda block, _: ["", f"{_words(block.phrases)}{f'  {visible(block.note)}' if block.note else ''}"],
     Marked: _marked,
     Line: lambda block, colours: ["  ".join(_cell(item, SHORT, colours) for item in block.items)],
     Table: _table,

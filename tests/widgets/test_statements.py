@@ -232,7 +232,7 @@ def test_views_of_several_explanations_say_the_same_in_every_form(small, monkeyp
     explain = nbsal.Explainer(small, "decoded-gradcam")
     if kind is Compare:
         view = Compare(explain, text=TEXTS[0], other_method="gradxact").wait()
-        sentences = [view._findings["word"]["sentences"]["own"]]
+        sentences = [view._findings["word"]["statements"]["own"]["sentence"]]
     else:
         view = kind(explain.map(TEXTS[:5], progress=False)).wait()
         opened = view._table["opened"]["statement"] if kind is Browse else None

@@ -191,9 +191,21 @@ export interface CompareTraits extends ShadedTraits {
 }
 
 /** What is said of two explanations. */
-interface ComparedFindings {
+export interface ComparedFindings {
   heading: string;
-  sentences: Record<Scale, Phrase[]>;
+  /** What 100 % is. */
+  units: Record<Scale, string>;
+  statements: Record<Scale, Statement>;
+  rows: Record<Scale, ComparedRow[]>;
+}
+
+/** A word of the list: its part of a pair, its first token, and the shares of A and B as numbers and in words. */
+export interface ComparedRow {
+  name: string;
+  part: string;
+  token: number;
+  shares: number[];
+  texts: string[];
 }
 
 export type HeadKind = "syntactic" | "positional" | "both" | "unnamed" | "none";
