@@ -18,7 +18,7 @@ from nbsal.widgets.base import STEPS, View
 from nbsal.widgets.content import table_html
 from nbsal.widgets.content.confusion import Confusion
 from nbsal.widgets.content.table_columns import Columns
-from nbsal.widgets.content.text_table import COLUMNS, Listing, Filters, TablePage
+from nbsal.widgets.content.text_table import COLUMNS, Filters, Listing, TablePage
 from nbsal.widgets.explainer_view import Shading
 from nbsal.widgets.page import jobs, wire
 
