@@ -24,9 +24,9 @@ from nbsal.widgets.content.word_clouds import (
     Statistics,
     WordClouds,
     arranged,
-    listing_of,
     cloud_traits,
     count_words,
+    listing_of,
     predicted,
     texts_with,
 )
