@@ -1,4 +1,4 @@
-"""Run the checks in JupyterLab, print what holds and what was measured: `python -m tests.browser.checklist [NUMBER ...]`.
+"""Check the views in JupyterLab and print what was measured: `python -m tests.browser.checklist [NUMBER ...]`.
 
 Without numbers all checks run, then the measures. The exit status is 1 if a check fails.
 """
@@ -20,9 +20,8 @@ from tests.browser.checklist import (
     views,
     words,
 )
-from tests.browser.checklist.session import Session
+from tests.browser.checklist.session import PATIENCE, Session
 
-PATIENCE = 30_000  # ms for the page to show something
 GROUPS = (layout, editing, words, access, saving, views)
 
 
@@ -43,7 +42,6 @@ def run(numbers: list[int]) -> int:
     start, failed = time.monotonic(), 0
     chosen = sorted((CHECKS[number] for number in numbers or CHECKS), key=lambda each: (each.last, each.number))
     with Session.started() as session:
-        session.page.set_default_timeout(PATIENCE)
         lines = [] if numbers else [measures.keystrokes(session), measures.memory(session), *measures.sizes()]
         for each in chosen:
             holds, measured = outcome(each, session)
@@ -55,6 +53,9 @@ def run(numbers: list[int]) -> int:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("numbers", nargs="*", type=int, choices=[[], *CHECKS], help="checks to run")
+    parser.add_argument("numbers", nargs="*", type=int, metavar="NUMBER", help="a check to run, from 1 to 30")
+    numbers = parser.parse_args().numbers
+    if unknown := {*numbers} - {*CHECKS}:
+        parser.error(f"no check has the number {min(unknown)}")
     expect.set_options(timeout=PATIENCE)
-    sys.exit(run(parser.parse_args().numbers))
+    sys.exit(run(numbers))

@@ -8,10 +8,11 @@ from PIL import Image
 from playwright.sync_api import Locator
 
 from tests.browser.checklist import check, in_words
-from tests.browser.checklist.session import NAMES, OF_TEXT, Session
+from tests.browser.checklist.session import NAMES, Session
 from tests.browser.test_checks import AUDIT, MODULES, STATES
 
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+CHANGE_THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
 AXE_CONTRAST = "color-contrast"
 # Contrast with the paper of the marks of a view that are no text: bars, lines of charts, borders of controls.
 MARKS = """root => {
@@ -30,22 +31,33 @@ MARKS = """root => {
     const [a, b] = [light(paint(colour, paper)), light(paint(paper, paper))];
     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
   };
-  const kinds = { bar: ['.nbsal-ranking i', 'backgroundColor'], line: ['.nbsal-chart path[stroke], .nbsal-chart polyline', 'stroke'],
-    button: ['.nbsal-method-picker > summary', 'borderTopColor'], state: ['.nbsal-state', 'color'] };
+  const kinds = {
+    bar: ['.nbsal-ranking i', 'backgroundColor'], line: ['.nbsal-chart path[stroke], .nbsal-chart polyline', 'stroke'],
+    button: ['.nbsal-method-picker > summary', 'borderTopColor'], state: ['.nbsal-state', 'color'],
+  };
   return Object.entries(kinds).flatMap(([kind, [selector, property]]) => [...root.querySelectorAll(selector)]
     .filter(node => node.checkVisibility()).map(node => getComputedStyle(node)[property])
-    .filter(colour => colour !== 'none' && !/, 0\\)$|\\/ 0\\)$/.test(colour)).map(colour => [kind, ratio(colour), colour]));
+    .filter(colour => colour !== 'none' && !/, 0\\)$|\\/ 0\\)$/.test(colour))
+    .map(colour => [kind, ratio(colour), colour]));
 }"""
 LEAST_MARK = 3.0
-LEAST_CONTRAST, LEAST_SHAPE = 10, 3  # standard deviation of the luminance of what is seen
+LEAST_SHAPE = 3  # standard deviation of the luminance of what is seen
+MEDIA: dict[str, Any] = {"paper": {"media": "print"}, "forced colours": {"forced_colors": "active"}}
 # What shows numbers without text, and its box with some paper around, if it is in the window.
 SHAPES = (
-    ".nbsal-ranking i", ".nbsal-effects i", ".nbsal-class i", ".nbsal-share-bar", ".nbsal-text .nbsal-against",
-    ".nbsal-chart svg", ".nbsal-cell", "[aria-label^=Words] i", "[aria-label=Slices] i",
+    ".nbsal-ranking i",
+    ".nbsal-effects i",
+    ".nbsal-class i",
+    ".nbsal-share-bar",
+    ".nbsal-text .nbsal-against",
+    ".nbsal-chart svg",
+    ".nbsal-cell",
+    "[aria-label^=Words] i",
+    "[aria-label=Slices] i",
 )
 BOXES = """nodes => nodes.filter(node => node.checkVisibility()).map(node => node.getBoundingClientRect())
-  .filter(({ top, bottom, width }) => width && top > 4 && bottom < innerHeight - 4)
-  .map(({ x, y, width, height }) => ({ x: x - 3, y: y - 3, width: width + 6, height: height + 6 }))"""
+  .filter(({ top, bottom, width, height }) => width > 4 && height > 2 && top > 4 && bottom < innerHeight - 4)
+  .map(({ left, top, right, bottom }) => [left - 3, top - 3, right + 3, bottom + 3])"""
 # Every control that Tab reaches in a view, in order.
 REACHABLE = """root => [...root.querySelectorAll('button, input, select, textarea, summary, a[href], [tabindex]')]
   .filter(node => node.checkVisibility({ visibilityProperty: true }) && !node.disabled && node.tabIndex >= 0
@@ -85,25 +97,22 @@ def greyscale(session: Session) -> str:
     for number, (name, strength, against) in enumerate(marks):
         if strength >= 0.1 and not set(name) & set("gjpqy,;"):
             words[against].append(dashes(grey(text.get_by_role("option").nth(number))))
-    measured = f"edge of words against {min(words[True]):.0f} to {max(words[True]):.0f}, for {min(words[False]):.0f} to {max(words[False]):.0f}"
-    assert min(words[True]) > 2 * max(words[False]), measured
+    least, most = min(words[True]), max(words[False])
+    measured = (
+        f"the lower edge of words against varies by at least {least:.0f} of 255, of words for by at most {most:.0f}"
+    )
+    assert least > 2 * max(most, 1), measured
     return measured
 
 
 def audit(session: Session) -> dict[str, list[str]]:
-    """What axe finds in every view, by state and theme; once for all checks."""
-    if not hasattr(session, "audited"):
-        session.audited = _audit(session)
-    return session.audited
-
-
-def _audit(session: Session) -> dict[str, list[str]]:
+    """What axe finds in every view, by state and theme; and the contrast of marks that is too low."""
     page, found = session.page, {}
     page.add_script_tag(path=MODULES / "axe-core" / "axe.min.js")
-    for theme, names in (("light", NAMES), ("dark", NAMES)):
-        page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", THEMES[theme])
+    for theme in THEMES:
+        page.evaluate(CHANGE_THEME, THEMES[theme])
         page.wait_for_timeout(500)
-        for name in names:
+        for name in NAMES:
             root = session.view(name)
             root.evaluate("node => { node.id = 'audited'; }")
             found[f"{name}, {theme}"] = page.evaluate(AUDIT, "#audited")
@@ -117,15 +126,16 @@ def _audit(session: Session) -> dict[str, list[str]]:
                     found[f"{name}, {theme}, {state['status']}"] = page.evaluate(AUDIT, "#audited")
                     session.python(f"{name}.progress, {name}.error, {name}.status = None, '', 'ready'")
             root.evaluate("node => node.removeAttribute('id')")
-    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", THEMES["light"])
+    page.evaluate(CHANGE_THEME, THEMES["light"])
     return found
 
 
 @check(16, "text 4.5 : 1, marks of controls 3 : 1, both themes")
 def contrast(session: Session) -> str:
-    found = audit(session)
+    found = session.once(audit)
     wrong = {
-        place: some for place, rules in found.items()
+        place: some
+        for place, rules in found.items()
         if (some := [rule for rule in rules if AXE_CONTRAST in rule or place.endswith("marks")])
     }
     assert not wrong, in_words(wrong)
@@ -149,7 +159,9 @@ def keys(session: Session) -> str:
                 unseen.append(label)
             page.keyboard.press("Tab")
         if missed := set(range(count)) - numbers:
-            labels = root.evaluate(f"(root, missed) => missed.map(k => ({REACHABLE})(root)[k].outerHTML.slice(0, 90))", list(missed))
+            labels = root.evaluate(
+                f"(root, missed) => missed.map(k => ({REACHABLE})(root)[k].outerHTML.slice(0, 90))", list(missed)
+            )
             wrong[name] = f"Tab misses {labels}"
         if unseen:
             wrong[f"{name}, focus"] = unseen
@@ -160,13 +172,10 @@ def keys(session: Session) -> str:
 
 @check(18, "axe finds nothing in any view and state")
 def axe(session: Session) -> str:
-    found = {place: rules for place, rules in audit(session).items() if not place.endswith("marks")}
+    found = {place: rules for place, rules in session.once(audit).items() if not place.endswith("marks")}
     wrong = {place: rules for place, rules in found.items() if rules}
     assert not wrong, in_words(wrong)
     return f"0 in {len(found)} states of {len(NAMES)} views"
-
-
-
 
 
 # Motion of a view: neither what follows scrolling nor what has ended.
@@ -177,21 +186,17 @@ MOVING = """() => document.getAnimations().filter(({ effect, timeline }) =>
 @check(30, "paper, forced colours, reduced motion: the question is answered")
 def media(session: Session) -> str:
     page, wrong = session.page, {}
-    for name in NAMES:
-        root = session.view(name)
-        line = root.locator(".nbsal-headline").first
-        before = line.inner_text()
-        page.emulate_media(media="print")
-        if line.inner_text() != before or grey(line).std() < LEAST_CONTRAST:
-            wrong[f"{name}, paper"] = "no answer is seen"
-        if tools := root.locator(".nbsal-tools button:visible, .nbsal-sheet:visible").count():
-            wrong[f"{name}, paper"] = f"{tools} tools"
-        page.emulate_media(media="null", forced_colors="active")
-        if line.inner_text() != before or grey(line).std() < LEAST_CONTRAST:
-            wrong[f"{name}, forced colours"] = "no answer is seen"
-        if blank := _blank_marks(root):
-            wrong[f"{name}, forced colours"] = f"not seen: {blank}"
-        page.emulate_media(forced_colors="null")
+    sentences = {name: session.view(name).locator(".nbsal-headline").first.inner_text() for name in NAMES}
+    for kind, settings in MEDIA.items():
+        page.emulate_media(**settings)
+        for name in NAMES:
+            root = session.view(name)
+            blank = blank_marks(root, [".nbsal-headline", *(SHAPES if kind == "forced colours" else ())])
+            if blank or root.locator(".nbsal-headline").first.inner_text() != sentences[name]:
+                wrong[f"{name}, {kind}"] = f"not seen: {blank}"
+            if kind == "paper" and (tools := root.locator(".nbsal-tools button:visible, .nbsal-sheet:visible").count()):
+                wrong[f"{name}, tools on paper"] = tools
+        page.emulate_media(media="null", forced_colors="null")
     root = session.view("games")
     root.get_by_role("button", name="Next step").click()
     at = root.get_by_role("slider", name="Words hidden", exact=True).input_value()
@@ -202,14 +207,13 @@ def media(session: Session) -> str:
     return f"{len(NAMES)} views on paper and in forced colours; 0 animations, one step a press"
 
 
-def _blank_marks(root: Locator) -> list[str]:
+def blank_marks(root: Locator, selectors: list[str]) -> list[str]:
     """Kinds of marks of which the widest looks like the paper."""
-    blank = []
-    for selector in SHAPES:
-        boxes = [box for box in root.locator(selector).evaluate_all(BOXES) if box["width"] > 4 and box["height"] > 2]
+    blank, window = [], Image.open(io.BytesIO(root.page.screenshot())).convert("L")
+    for selector in selectors:
+        boxes = root.locator(selector).evaluate_all(BOXES)
         if boxes:
-            around = max(boxes, key=lambda box: box["width"])
-            pixels = Image.open(io.BytesIO(root.page.screenshot(clip=around))).convert("L")
-            if np.asarray(pixels, dtype=float).std() < LEAST_SHAPE:
+            widest = max(boxes, key=lambda box: box[2] - box[0])
+            if np.asarray(window.crop([round(side) for side in widest]), dtype=float).std() < LEAST_SHAPE:
                 blank.append(selector)
     return blank

@@ -6,6 +6,7 @@ import signal
 import time
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import psutil
@@ -66,13 +67,7 @@ class Typing:
 
 
 def typing(session: Session) -> Typing:
-    """Type into Highlight once, for all checks of typing."""
-    if not hasattr(session, "typing"):
-        session.typing = _record(session)
-    return session.typing
-
-
-def _record(session: Session) -> Typing:
+    """Type into Highlight, then take it back with the pointer on a word that goes."""
     root, page = session.view("highlight"), session.page
     area = edit(root)
     start = area.input_value()
@@ -98,13 +93,11 @@ def _record(session: Session) -> Typing:
 
 @check(6, "20 keys at 10 a second: 8 new answers, the caret stays")
 def answers_while_typing(session: Session) -> str:
-    seen = typing(session)
+    seen = session.once(typing)
     place = seen.start.index(PLACE)
     fits = [frame for frame in seen.typed if seen.fits(frame)]
     answered = list(dict.fromkeys(frame["text"] for frame in fits if frame["text"] != seen.start))
-    moved = [
-        frame["caret"] for frame in seen.typed if frame["caret"] != place + len(frame["text"]) - len(seen.start)
-    ]
+    moved = [frame["caret"] for frame in seen.typed if frame["caret"] != place + len(frame["text"]) - len(seen.start)]
     measured = f"{len(answered)} answers to {len(TYPED)} keys, caret moved {len(moved)} times"
     assert len(answered) >= LEAST and not moved, measured
     return measured
@@ -112,9 +105,11 @@ def answers_while_typing(session: Session) -> str:
 
 @check(7, "between key and answer, old shades are dim")
 def dim(session: Session) -> str:
-    seen = typing(session)
+    seen = session.once(typing)
     old = [frame for frame in seen.frames if not seen.fits(frame)]
-    bright = [f"“{frame['text'][-20:]}”: {frame['answer'][:30]}, dim {frame['dim']}" for frame in old if not all(frame["dim"])]
+    bright = [
+        f"“{frame['text'][-20:]}”: {frame['answer'][:30]}, dim {frame['dim']}" for frame in old if not all(frame["dim"])
+    ]
     measured = f"{len(old) - len(bright)} of {len(old)} states with an older answer are dim"
     assert old and not bright, f"{measured}; {bright[:3]}"
     return measured
@@ -122,8 +117,8 @@ def dim(session: Session) -> str:
 
 @check(8, "an answer for an older text never appears")
 def older_answers(session: Session) -> str:
-    frames, seen = typing(session).frames, typing(session)
-    came = [frame for before, frame in zip(frames, frames[1:], strict=False) if frame["answer"] != before["answer"]]
+    seen = session.once(typing)
+    came = [frame for before, frame in pairwise(seen.frames) if frame["answer"] != before["answer"]]
     wrong = [f"{frame['answer'][:40]} for “{frame['text']}”" for frame in came if not seen.fits(frame)]
     assert came and not wrong, f"{len(wrong)} of {len(came)}: {wrong[:3]}"
     return f"{len(came)} answers came, each of the text that stood there"
@@ -131,7 +126,7 @@ def older_answers(session: Session) -> str:
 
 @check(9, "answer and readout name no word that is not in the text")
 def named_words(session: Session) -> str:
-    frames = typing(session).frames
+    frames = session.once(typing).frames
     wrong = [
         f"“{word}” in “{frame['text'][:60]}”"
         for frame in frames
@@ -150,7 +145,8 @@ def killed(session: Session) -> str:
     before = area.input_value()
     page.keyboard.type(" Awful")
     kernel = next(
-        child for child in psutil.Process(session.lab.server.pid).children(recursive=True)
+        child
+        for child in psutil.Process(session.lab.server.pid).children(recursive=True)
         if any("ipykernel" in part for part in child.cmdline())
     )
     os.kill(kernel.pid, signal.SIGKILL)
@@ -159,6 +155,6 @@ def killed(session: Session) -> str:
     session.state("highlight").filter(has_text=STOPPED).wait_for(timeout=30_000)
     seconds = time.monotonic() - start
     text = area.input_value()
-    measured = f"said after {seconds:.1f} s; the text is “…{text[len(before):]}”"
+    measured = f"said after {seconds:.1f} s; the text is “…{text[len(before) :]}”"
     assert seconds <= 1 and text.startswith(before) and text != before, measured
     return measured

@@ -15,7 +15,8 @@ FIRST = """root => {
   const parts = ['.nbsal-headline', '[role=listbox][aria-label*="word by word"]', '.nbsal-readout'].map(at);
   const boxes = parts.map(node => node.getBoundingClientRect());
   const settings = [...root.querySelectorAll('button, summary, input, select, [role=slider]')].filter((node) =>
-    node.checkVisibility() && node.getBoundingClientRect().width > 0 && !node.closest('.nbsal-statement, [aria-label=Reply]')
+    node.checkVisibility() && node.getBoundingClientRect().width > 0
+    && !node.closest('.nbsal-statement, [aria-label=Reply]')
     && node.getBoundingClientRect().bottom <= boxes[2].top);
   return { tops: boxes.map(box => box.top - top), end: boxes[2].bottom - top,
     settings: settings.map(node => node.getAttribute('aria-label') || node.innerText) };
@@ -49,8 +50,8 @@ HUE = """colour => {
   canvas.fillRect(0, 0, 1, 1);
   const [r, g, b] = canvas.getImageData(0, 0, 1, 1).data.map(Number);
   const [most, least] = [Math.max(r, g, b), Math.min(r, g, b)];
-  const turn = most === r ? (g - b) / (most - least) : most === g ? 2 + (b - r) / (most - least) : 4 + (r - g) / (most - least);
-  return (60 * turn + 360) % 360;
+  const turns = { [b]: 4 + (r - g) / (most - least), [g]: 2 + (b - r) / (most - least), [r]: (g - b) / (most - least) };
+  return (60 * turns[most] + 360) % 360;
 }"""
 TAKEN = {"orange": (20, 42), "blue": (198, 232)}  # hues of for and against
 
@@ -147,7 +148,9 @@ def clouds(session: Session) -> str:
                         wrong[f"{cloud['label']} at {width}"] = pairs[:3]
     hues = {label: round(session.page.evaluate(HUE, colour)) for label, colour in colours.items()}
     assert len(hues) == 2, f"clouds: {hues}"
-    taken = {f"{label} is {name}": hue for label, hue in hues.items() for name, (a, b) in TAKEN.items() if a <= hue <= b}
+    taken = {
+        f"{label} is {name}": hue for label, hue in hues.items() for name, (a, b) in TAKEN.items() if a <= hue <= b
+    }
     apart = abs(hues[min(hues)] - hues[max(hues)])
     assert not wrong and not taken and 40 < apart < 320, in_words(wrong | taken | {"hues": hues})
     return f"0 overlaps among {min(counts)} to {max(counts)} words; hues {', '.join(f'{h}°' for h in hues.values())}"

@@ -39,7 +39,9 @@ def memory(session: Session) -> str:
         session.page.keyboard.press("Escape")
         session.settle("highlight")
         after = _metrics(session)
-    heap, nodes = (f"{first:{form}} → {last:{form}}" for first, last, form in zip(before, after, [".1f", ",.0f"], strict=True))
+    heap, nodes = (
+        f"{first:{form}} → {last:{form}}" for first, last, form in zip(before, after, [".1f", ",.0f"], strict=True)
+    )
     return f"{EDITS} edits: JS heap {heap} MB, DOM nodes {nodes}"
 
 

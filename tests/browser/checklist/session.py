@@ -3,7 +3,7 @@
 import json
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -36,7 +36,7 @@ CELLS = {
     "clouds": "widgets.Clouds(explain, texts)",
     "browse": "widgets.Browse(explain, texts, labels=labels)",
     "workbench": "widgets.Workbench(explain, text=REAL, panels=['layers', 'games', 'heads'])",
-    "audit": "widgets.Audit(explain, texts[:80], labels[:80])",
+    "audit": "widgets.Audit(explain, texts, labels, least=3)",
     "answers": "widgets.Answers(nbsal.load('demo/notes'), ASKED, documents=NOTES)",
 }
 # Further cells, which checks run: a table that fills for a while, and texts of every kind of tokenizer as tokens.
@@ -49,6 +49,7 @@ OTHER_CELLS = {
 TOKENIZERS = ("demo/reviews", "demo/news", "bert", "roberta", "modernbert", "albert", "xlm-roberta")
 NAMES = tuple(CELLS)
 OF_TEXT = ("highlight", "layers", "heads", "games", "workbench")
+PATIENCE = 30_000  # ms for a page to show something
 WIDTHS = (400, 760, 1400)
 WINDOW = {"width": 1900, "height": 1200}
 FRAME = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
@@ -69,8 +70,10 @@ class Session:
 
     def __init__(self, lab: Lab, browser: Any) -> None:
         self.lab, self.browser = lab, browser
+        self.measured: dict[str, Any] = {}
         self.folder = Path(tempfile.mkdtemp(dir=lab.base))
         self.page = open_page(browser, viewport=WINDOW, reduced_motion="reduce")
+        self.page.set_default_timeout(PATIENCE)
         cells = [f"{name} = {source}\n{name}" for name, source in CELLS.items()]
         self.notebook = lab.open(self.page, lab.write("views.ipynb", SETUP, *cells, *OTHER_CELLS.values()))
 
@@ -91,6 +94,12 @@ class Session:
             finally:
                 browser.close()
                 lab.stop()
+
+    def once(self, measure: Callable[[Self], Any]) -> Any:
+        """What a function measures, which several checks read."""
+        if measure.__name__ not in self.measured:
+            self.measured[measure.__name__] = measure(self)
+        return self.measured[measure.__name__]
 
     def view(self, name: str) -> Locator:
         """The view of a cell, scrolled into sight."""
@@ -170,6 +179,7 @@ class Session:
     def open_file(self, file: Path, **settings: Any) -> Iterator[Any]:
         """A page opened from disk, which cannot reach a network; `requests` has the addresses that it asked for."""
         page = open_page(self.browser, viewport=WINDOW, reduced_motion="reduce", offline=True, **settings)
+        page.set_default_timeout(PATIENCE)
         page.requests = []
         page.on("request", lambda request: page.requests.append(request.url))
         page.goto(file.as_uri())

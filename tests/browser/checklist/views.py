@@ -63,7 +63,9 @@ def games(session: Session) -> str:
         page.wait_for_timeout(900)
         assert slider.input_value() == paused, f"paused at {paused}, now at {slider.input_value()}"
         page.keyboard.press("Space")
-        page.wait_for_function("([slider, count]) => Number(slider.value) === count", arg=[slider.element_handle(), count])
+        page.wait_for_function(
+            "([slider, count]) => Number(slider.value) === count", arg=[slider.element_handle(), count]
+        )
         said = []
         for step in range(count + 1):
             slider.fill(str(step))
@@ -125,7 +127,9 @@ def browse(session: Session) -> str:
     states, moved = page.evaluate("() => { window.tops = null; return [window.states.size, window.moved_rows]; }")
     count = int(number(root.get_by_role("button", name=re.compile("^All")).text_content()))
     assert count == 160 and states > 1 and not moved, f"{len(moved)} rows moved in {states} states: {moved[:3]}"
-    return f"{wrong} errors, sorted by confidence, opened by Enter and ↓; {count} texts in {states} states, 0 rows moved"
+    return (
+        f"{wrong} errors, sorted by confidence, opened by Enter and ↓; {count} texts in {states} states, 0 rows moved"
+    )
 
 
 FRAME = """[[row[column] for column in ("word", "first", "second", "first_rank", "second_rank")]
@@ -161,13 +165,17 @@ def compare(session: Session) -> str:
     return f"τ {expected:.2f}, {len(listed)} pairs of dots, first {top['A']} and {top['B']}"
 
 
-MATRIX = "rows => rows.map(row => [...row.querySelectorAll('[role=gridcell]')].map(cell => cell.textContent || cell.ariaLabel))"
+MATRIX = """rows => rows.map(row => [...row.querySelectorAll('[role=gridcell]')]
+  .map(cell => cell.textContent || cell.ariaLabel))"""
 
 
 def row_sums(rows: list[list[str]]) -> list[tuple[float, int]]:
     """The sum of the numbers of each row, and how many are too small to be printed."""
     return [
-        (sum(number(cell) for cell in row if "under" not in cell and NUMBER.search(cell)), sum("under" in c for c in row))
+        (
+            sum(number(cell) for cell in row if "under" not in cell and NUMBER.search(cell)),
+            sum("under" in c for c in row),
+        )
         for row in rows
         if row
     ]
@@ -195,7 +203,9 @@ def answers(session: Session) -> str:
     rival = root.get_by_role("group", name="Instead of Oslo")
     rival.get_by_role("button", name="attic").click()
     session.settle("answers")
-    against = root.get_by_role("listbox", name="Document 1, word by word").get_by_role("option", name="attic", exact=True)
+    against = root.get_by_role("listbox", name="Document 1, word by word").get_by_role(
+        "option", name="attic", exact=True
+    )
     expect(against).to_have_class(re.compile("nbsal-against"))
     said = line.inner_text()
     session.python("answers.rival = answers.at = None\n_ = answers.wait()")
@@ -205,7 +215,9 @@ def answers(session: Session) -> str:
 
 
 def _strengths(root: Locator, source: str) -> dict[str, float]:
-    marks: list[list[Any]] = root.get_by_role("listbox", name=f"{source}, word by word").get_by_role("option").evaluate_all(
-        "nodes => nodes.map(node => [node.textContent, Number(node.style.getPropertyValue('--s'))])"
+    marks: list[list[Any]] = (
+        root.get_by_role("listbox", name=f"{source}, word by word")
+        .get_by_role("option")
+        .evaluate_all("nodes => nodes.map(node => [node.textContent, Number(node.style.getPropertyValue('--s'))])")
     )
     return dict(marks)

@@ -113,16 +113,22 @@ def refusals(session: Session) -> str:
 def special_tokens(session: Session) -> str:
     root = session.view("heads")
     warning = root.get_by_text("Most of the score lies on special tokens").filter(visible=True)
-    strengths = root.get_by_role("listbox", name="The text, word by word").get_by_role("option").evaluate_all(
-        "nodes => nodes.map(node => Number(node.style.getPropertyValue('--s')))"
+    strengths = (
+        root.get_by_role("listbox", name="The text, word by word")
+        .get_by_role("option")
+        .evaluate_all("nodes => nodes.map(node => Number(node.style.getPropertyValue('--s')))")
     )
-    warnings = warning.evaluate_all("nodes => nodes.map(node => getComputedStyle(node, '::before').content + node.innerText)")
+    warnings = warning.evaluate_all(
+        "nodes => nodes.map(node => getComputedStyle(node, '::before').content + node.innerText)"
+    )
     measured = f"{warnings}; {strengths.count(1)} word(s) in full colour"
     assert len(warnings) == 1 and "▲" in warnings[0] and max(strengths) == 1, measured
     return measured
 
 
 PIECES = re.compile(r"Ġ|##|▁|Ċ")
+
+
 @check(14, "no Ġ, ##, ▁ in words or tokens of any tokenizer")
 def pieces(session: Session) -> str:
     raw = {name: sorted(set(found)) for name in NAMES if (found := PIECES.findall(seen(session.view(name))))}
