@@ -121,7 +121,7 @@ def special_tokens(session: Session) -> str:
     warnings = warning.evaluate_all(
         "nodes => nodes.map(node => getComputedStyle(node, '::before').content + node.innerText)"
     )
-    measured = f"{warnings}; {strengths.count(1)} word(s) in full colour"
+    measured = f"{[text.replace('"', '') for text in warnings]}; {strengths.count(1)} word(s) in full colour"
     assert len(warnings) == 1 and "▲" in warnings[0] and max(strengths) == 1, measured
     return measured
 
