@@ -26,13 +26,14 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 class ScoredSpan:
     """A span of text with its score and tooltip; `score` is None where there is no token.
 
-    A `struck` span is hidden from the model.
+    A `struck` span is hidden from the model, a `chosen` one is what the sentence is about.
     """
 
     text: str
     score: float | None = None
     tip: str = ""
     struck: bool = False
+    chosen: bool = False
 
 
 def scored_spans(text: str, tokens: Iterable[tuple[int, int, float, str]], truncated: bool = False) -> list[ScoredSpan]:

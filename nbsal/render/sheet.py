@@ -1,6 +1,7 @@
 """What a result shows, as a tree of blocks whose words and numbers are final: HTML, a picture and a terminal draw it.
 
-A cell is a text, a sentence in phrases, a `Bar` or `Dots`. Shares are relative to the strongest on display.
+A cell is a text, a sentence in phrases, a bar, or a mark whose score is a share. Shares are relative to the strongest
+on display.
 """
 
 from collections.abc import Sequence
@@ -80,7 +81,7 @@ class Tile:
     tip: str = ""
 
 
-Cell = str | Sequence[Phrase] | Bar | Dots | Marked | Tile
+Cell = str | Sequence[Phrase] | Bar | Dots | ScoredSpan | Marked | Tile
 
 
 @dataclass(frozen=True)
@@ -161,13 +162,23 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Card:
+    """Blocks in a box, under a title and a note beside it; a `filled` one is the text that others explain."""
+
+    blocks: Sequence["Block"]
+    title: str = ""
+    note: str = ""
+    filled: bool = False
+
+
+@dataclass(frozen=True)
 class Beside:
     """Blocks in columns."""
 
     columns: Sequence[Sequence["Block"]]
 
 
-Block = Sentence | Heading | Marked | Line | Table | Grid | Chart | Note | Beside
+Block = Sentence | Heading | Legend | Marked | Line | Table | Grid | Chart | Note | Card | Beside
 
 
 @dataclass(frozen=True)

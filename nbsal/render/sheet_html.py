@@ -14,6 +14,7 @@ from nbsal.render.sheet import (
     Bar,
     Beside,
     Block,
+    Card,
     Cell,
     Chart,
     Choice,
@@ -88,6 +89,8 @@ def _marked(block: Marked) -> str:
 
 def span_html(span: ScoredSpan, largest: float) -> str:
     """A span as HTML with inline styles; a score as large as `largest` gets full colour."""
+    if span.chosen:
+        return f'<span style="border-bottom:2px solid currentColor;font-weight:bold">{escape(span.text)}</span>'
     if span.score is None:
         text = escape(span.text)
         return f'<span style="opacity:.6" title="{escape(span.tip)}">{text}</span>' if span.tip else text
@@ -149,6 +152,8 @@ def _cell(cell: Cell, length: int = LENGTH, height: int = TALL) -> str:
         return _bar(cell, length, height)
     if isinstance(cell, Dots):
         return _dots(cell, length)
+    if isinstance(cell, ScoredSpan):
+        return span_html(cell, 1.0)
     if isinstance(cell, Marked):
         return _marked(cell)
     if isinstance(cell, Tile):
@@ -247,6 +252,13 @@ def _tile(tile: Tile) -> str:
     return f'<span style="{style}" title="{escape(tile.tip)}">{text if tile.on else f"<s>{text}</s>"}&#8203;</span>'
 
 
+def _card(block: Card) -> str:
+    look = "background-color:rgba(128,128,128,.1)" if block.filled else "border:1px solid rgba(128,128,128,.4)"
+    title = f'<div style="{SMALL};opacity:1"><b>{escape(block.title)}</b> · {escape(block.note)}</div>'
+    head = title if block.title else ""
+    return f'<div style="{look};border-radius:8px;padding:4px 12px;margin:8px 0">{head}{_blocks(block.blocks)}</div>'
+
+
 def _beside(block: Beside) -> str:
     style = "border:0;padding:0 24px 0 0;vertical-align:top;text-align:left"
     cells = "".join(f'<td style="{style}">{_blocks(column)}</td>' for column in block.columns)
@@ -262,5 +274,7 @@ _BLOCKS: dict[type, Callable[[Any], str]] = {
     Grid: _grid,
     Chart: _chart,
     Note: lambda block: line_html(block.text),
+    Legend: _legend,
+    Card: _card,
     Beside: _beside,
 }

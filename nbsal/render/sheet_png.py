@@ -9,11 +9,13 @@ from nbsal.render.canvas import FAINT, LINE, PALE, PLAIN, SMALL, Canvas, shade_o
 from nbsal.render.chart import looks
 from nbsal.render.colours import GREY, SIGNED
 from nbsal.render.headline import Phrase
+from nbsal.render.html import ScoredSpan
 from nbsal.render.lettering import Run, break_lines, png
 from nbsal.render.sheet import (
     Bar,
     Beside,
     Block,
+    Card,
     Cell,
     Chart,
     Choice,
@@ -33,6 +35,7 @@ from nbsal.render.sheet import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+EDGE = "#b9bbc0"
 WIDTH, MARGIN = 760.0, 16.0
 STRONG = ("class", "for", "against")  # kinds of phrases
 HEADLINE, TEXT = 18.0, 19.0  # sizes of type
@@ -81,12 +84,16 @@ def _heading(canvas: Canvas, block: Heading, left: float, top: float, room: floa
 def _marked(canvas: Canvas, block: Marked, left: float, top: float, room: float) -> float:
     size, height = (TEXT, 38.0) if block.large else (PLAIN, 23.0)
     for part in block.parts:
-        runs = [Run(span.text, size, mark=(span, block.largest)) for span in part]
+        runs = [_marked_run(span, block.largest, size) for span in part]
         top = canvas.write([runs], left, top, room, height) + 2
     return _legend(canvas, block.legend, left, top) if block.legend else top
 
 
-def _legend(canvas: Canvas, legend: Legend, left: float, top: float) -> float:
+def _marked_run(span: ScoredSpan, largest: float, size: float) -> Run:
+    return Run(span.text, size, span.chosen, (span, largest))
+
+
+def _legend(canvas: Canvas, legend: Legend, left: float, top: float, room: float = WIDTH) -> float:
     steps, middle = 24, top + LINE / 2 - 1
     low, high = legend.ends
     words = _runs([low], SMALL)
@@ -119,7 +126,8 @@ def _draw_item(canvas: Canvas, item: Any, left: float, top: float, width: float,
     if not isinstance(item, Choice):
         _draw_cell(canvas, item, left, top, width, size, FAINT if quiet else colours.INK)
         return
-    canvas.frames.append((left, top - 3, width, LINE + 6, item.chosen))
+    edge, thick = (colours.INK, 1.5) if item.chosen else (EDGE, 0.8)
+    canvas.frames.append((left, top - 3, width, LINE + 6, LINE / 2 + 3, edge, thick))
     name, value = Run(item.name, PLAIN, item.chosen), Run(item.value, PLAIN, item.chosen)
     canvas.write([[name]], left + 12, top, room=width)
     _draw_bar(canvas, Bar(item.share, hue=GREY), left + 20 + name.width, top, SHORT, THIN)
@@ -134,6 +142,8 @@ def _width(cell: Any, size: float = PLAIN) -> float:
         return LENGTH
     if isinstance(cell, Tile):
         return max(Run(cell.text, SMALL, bold=True).width + 8, CELL)
+    if isinstance(cell, ScoredSpan):
+        return Run(cell.text, size, cell.chosen).width
     if isinstance(cell, Marked):
         return sum(Run(span.text, TEXT if cell.large else PLAIN).width for part in cell.parts for span in part)
     return sum(placed.run.width for placed in break_lines([_runs(cell, size)], inf))
@@ -172,6 +182,8 @@ def _draw_cell(
         return _draw_dots(canvas, cell, left, top, width)
     if isinstance(cell, Tile):
         return _draw_tile(canvas, cell, left, top, width)
+    if isinstance(cell, ScoredSpan):
+        return canvas.write([[_marked_run(cell, 1.0, size)]], left, top, width + 1)
     if isinstance(cell, Marked):
         return _marked(canvas, cell, left, top, width)
     return canvas.write([_runs(cell, size)], left, top, min(width, _width(cell, size)) + 1, LINE, ink)
@@ -263,6 +275,20 @@ def _draw_tile(canvas: Canvas, tile: Tile, left: float, top: float, width: float
     return top + LINE
 
 
+def _card(canvas: Canvas, block: Card, left: float, top: float, room: float) -> float:
+    begin, place = top + 6, len(canvas.boxes)
+    top = begin + 6
+    if block.title:
+        title = _runs([("class", block.title), ("text", f" \N{MIDDLE DOT} {block.note}")], SMALL)
+        top = canvas.write([title], left + 12, top, room - 24)
+    bottom = _draw_blocks(canvas, block.blocks, left + 12, top, room - 24) + 6
+    if block.filled:
+        canvas.boxes.insert(place, (left, begin, room, bottom - begin, "#f2f2f3"))
+    else:
+        canvas.frames.append((left, begin, room, bottom - begin, 8.0, EDGE, 0.8))
+    return bottom + 2
+
+
 def _beside(canvas: Canvas, block: Beside, left: float, top: float, room: float) -> float:
     width = (room - 24 * (len(block.columns) - 1)) / len(block.columns)
     places = (left + (width + 24) * number for number in range(len(block.columns)))
@@ -282,5 +308,7 @@ _BLOCKS: dict[type, Callable[[Canvas, Any, float, float, float], float]] = {
     Grid: _grid,
     Chart: _chart,
     Note: _note,
+    Legend: _legend,
+    Card: _card,
     Beside: _beside,
 }
