@@ -16,6 +16,7 @@ import nbsal
 from nbsal.model.text.tokens import Row
 from nbsal.render import html
 from nbsal.support.errors import UnknownName
+from nbsal.widgets import Compare
 from nbsal.widgets.page import wire
 from tests.cases import cases
 from tests.raising import refuses
@@ -271,3 +272,18 @@ def test_notes_report_truncation_windows_and_the_completeness_gap():
     noted = replace(saliency, row=replace(saliency.row, dropped=5), provenance=provenance)
     _, truncated, windows, gap = noted.notes()
     assert "5" in truncated and "2" in windows and "+1.75" in gap and "+1.25" in gap
+
+
+def test_notes_name_the_last_folder_of_a_model_and_settings_all_of_it(small):
+    saliency = nbsal.Explainer(small, "gradcam")("A joy.")
+    folder = "/home/mara/runs/best"
+    saved = replace(saliency, provenance=saliency.provenance | {"model": folder})
+    assert saved.notes()[0].startswith("best · ") and folder in saved.settings()
+    assert folder not in Compare(saved, saved).wait().result.notes()
+
+
+def test_a_page_is_not_printed_in_full(small, tmp_path):
+    saliency = nbsal.Explainer(small, "gradcam")("A joy.")
+    page = saliency.to_html()
+    assert len(repr(page)) < 100 < len(page) and page == str(page) and isinstance(page, str)
+    assert saliency.to_html(tmp_path / "p.html").read_text(encoding="utf-8") == page

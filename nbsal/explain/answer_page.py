@@ -19,7 +19,10 @@ from nbsal.support.arrays import Floats
 
 ROUNDED = 0.005  # share that is shown as 0
 LEAST = 0.02  # share from which the matrix prints a number
-NOT_READ = "The chat template leaves this out, so the model does not read it."
+UNREAD = {
+    "not read": "The chat template leaves this out, so the model does not read it.",
+    "struck out": "Struck out: this reply was written without it.",
+}
 COLUMN = "so far"
 SCORES = "% of the scores of each phrase"
 
@@ -60,7 +63,7 @@ class AnswerPicture:
         cards = []
         for number, (name, source) in enumerate(zip(self.names, self.reading.prompt.sources, strict=True)):
             title = f", {name.title}" if name.title else ""
-            share = NOT_READ if source.status == "not read" else self._numbers(number)
+            share = UNREAD.get(source.status) or self._numbers(number)
             units = [unit for unit in self.reading.units("word") if unit.source == number]
             scored = [(*unit.span, float(self.total[list(unit.tokens)].sum()), unit.text) for unit in units]
             spans = html.scored_spans(source.text, scored)
@@ -74,12 +77,11 @@ class AnswerPicture:
         return cards
 
     def _numbers(self, number: int) -> str:
-        """The share of a source, and the log-probability without it."""
+        """The share of a source, and the probability without it, if that changes."""
         size = self.facts.shares[number]
         share = f"{percent(size if abs(size) >= ROUNDED else 0.0, 0)} of the scores"
-        if number not in self.fallen or self.facts.before is None:
-            return share
-        return f"{share} · {sentences.change_text(self.facts, self.fallen[number])} without it"
+        change = sentences.notable_change(self.facts, self.fallen.get(number))
+        return f"{share} · {change} without it" if change else share
 
     def special_share(self) -> float:
         """The share of all absolute scores that lies on tokens of the template, and on special ones."""
@@ -118,7 +120,7 @@ class AnswerPicture:
 
     def _matrix(self) -> Table:
         """The shares of the sources in each phrase."""
-        read = [number for number, source in enumerate(self.reading.prompt.sources) if source.status != "not read"]
+        read = [number for number, source in enumerate(self.reading.prompt.sources) if source.status not in UNREAD]
         head = ["", *(self.names[number].short for number in read), COLUMN]
         rows = [
             [html.label(phrase, 60), *(_matrix_cell(shares[number]) for number in [*read, -1])]

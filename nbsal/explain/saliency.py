@@ -9,8 +9,8 @@ import numpy as np
 
 from nbsal.explain.explained import Explanation, unchecked
 from nbsal.explain.layer_sheet import layers_sheet
-from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff
-from nbsal.explain.sentences.statement import Statement, statement
+from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff, merge_words
+from nbsal.explain.sentences.statement import Statement, count_and_part, statement
 from nbsal.explain.text_sheet import Probabilities, saliency_sheet
 from nbsal.render import colours, fonts, html, sheet_html
 from nbsal.render.exports import Exportable
@@ -87,6 +87,11 @@ class Saliency(Explanation):
     def scored_words(self) -> list[tuple[str, float, int]]:
         """The text, the score and the part of each word."""
         return [(word.text, score, word.segment) for word, score in zip(self.words, self.word_scores, strict=True)]
+
+    def ranked_words(self, count: int) -> list[tuple[str, float]]:
+        """The strongest words, for or against, as a list names them: equal words of a text are one, as in sentences."""
+        merged = sorted(merge_words(self.scored_words()), key=lambda word: -abs(word.score))[:count]
+        return [(html.label(word.text) + count_and_part(word, self.part_names), word.score) for word in merged]
 
     def rows(self) -> "list[Saliency]":
         """The explanations by row of scores: this one."""

@@ -54,15 +54,13 @@ def text_blocks(
 
 def word_bars(saliency: Any) -> list[Block]:
     """The words with the largest scores, the strongest first."""
-    scores = saliency.word_scores
-    order = sorted(range(len(scores)), key=lambda number: -abs(scores[number]))[:WORDS]
-    listed = [scores[number] for number in order]
+    ranked = saliency.ranked_words(WORDS)
+    listed = [score for _, score in ranked]
     largest = max(map(abs, listed), default=0.0) or 1.0
     texts, power = score_texts(listed)
     low, high = (bound(0.0, *listed) / largest for bound in (min, max))
     rows = [
-        (label(saliency.words[number].text), Bar(score / largest, low, high or 1.0), text)
-        for number, score, text in zip(order, listed, texts, strict=True)
+        (name, Bar(score / largest, low, high or 1.0), text) for (name, score), text in zip(ranked, texts, strict=True)
     ]
     unit = " · ".join(filter(None, [saliency.unit, power]))
     return [Heading([("text", "Strongest words")], unit), Table(rows, right=(2,))]

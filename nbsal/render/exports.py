@@ -9,6 +9,17 @@ from nbsal.support import rooms
 from nbsal.support.validation import checked
 
 
+class PageText(str):
+    """The text of a page, which a notebook does not print in full.
+
+    >>> PageText("<p>Hello</p>")
+    <HTML page of 12 characters; pass a path to write it>
+    """
+
+    def __repr__(self) -> str:
+        return f"<HTML page of {len(self):,} characters; pass a path to write it>"
+
+
 @checked
 class Exportable:
     """What has an HTML page: a subclass renders its content, names the page and, of a result, says which view it has.
@@ -39,7 +50,7 @@ class Exportable:
         place = Path("page.html" if path is None else path)
         page = self._view_page(place if live else None) if interactive or live else self._static_page()
         if path is None:
-            return page
+            return PageText(page)
         place.write_text(page, encoding="utf-8")
         return place
 

@@ -150,9 +150,8 @@ def share_html(special: float) -> str:
     return f'<div style="{SMALL}">{shares}{warning}</div>'
 
 
-def ranking_html(words: Sequence[tuple[str, float]], count: int = 6) -> str:
-    """The strongest words with bars: to the right for the target, to the left against it."""
-    ranked = sorted(words, key=lambda word: -abs(word[1]))[:count]
+def ranking_html(ranked: Sequence[tuple[str, float]]) -> str:
+    """The strongest words with bars, which differ for the target and against it."""
     most = max((abs(score) for _, score in ranked), default=0.0)
     if not most:
         return ""
@@ -167,7 +166,7 @@ def _ranking_row(word: str, score: float, number: str, share: float) -> str:
     bar = f"display:inline-block;width:{round(120 * share)}px;height:.7em;background-color:rgba{(*hue, 0.85)}"
     line = f"border-bottom:2px {border} {_rgb(hue)}"
     cells = (
-        f'<td style="text-align:left;border:0;padding:0 8px 0 0">{escape(label(word))}</td>',
+        f'<td style="text-align:left;border:0;padding:0 8px 0 0">{escape(word)}</td>',
         f'<td style="text-align:left;border:0;padding:0"><span style="{bar};{line}"></span></td>',
         f'<td style="text-align:right;border:0;padding:0 0 0 8px">{number}</td>',
     )

@@ -116,7 +116,7 @@ class Games(GameView):
     _css = asset("games.css")
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
-        self.parts = {"game": GamePanel(explainer.subject)}
+        self.parts |= {"game": GamePanel(explainer.subject)}
         return super().from_explainer(explainer)
 
     def from_result(self, result: Any) -> dict[str, Any]:

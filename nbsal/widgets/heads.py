@@ -58,7 +58,7 @@ class HeadView(CachedView):
         mask = getattr(explainer.method, "mask", None)
         own = model_mask(explainer.subject, self.study)
         self.switches = HeadSwitches(own if mask is None else mask, self.study)
-        self.parts = {
+        self.parts |= {
             "grid": GridPanel(self.switches),
             "effect": EffectPanel(explainer.subject, self.switches),
             "attention": AttentionPanel(explainer.subject),

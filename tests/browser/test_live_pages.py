@@ -147,10 +147,10 @@ def test_compare_finds_the_same_agreement(site, small, subject):
         traits = expect_same(site, view, **change)
         for level, expected in view._findings.items():
             assert traits["_findings"][level]["heading"] == expected["heading"]
-            said = traits["_findings"][level]["sentences"]
-            assert [sentence({"sentence": said[scale]}) for scale in said] == [
-                sentence({"sentence": expected["sentences"][scale]}) for scale in said
-            ]
+            for scale, said in traits["_findings"][level]["statements"].items():
+                assert sentence(said) == sentence(expected["statements"][scale])
+                rows = traits["_findings"][level]["rows"][scale]
+                assert [row["texts"] for row in rows] == [list(row["texts"]) for row in expected["rows"][scale]]
         expect_same_decision(traits["_other"], view._other)
     before = site.ask()
     site.page.get_by_role("button", name="Swap A and B").click()

@@ -232,11 +232,11 @@ def test_views_of_several_explanations_say_the_same_in_every_form(small, monkeyp
     explain = nbsal.Explainer(small, "decoded-gradcam")
     if kind is Compare:
         view = Compare(explain, text=TEXTS[0], other_method="gradxact").wait()
-        sentences = [view._findings["word"]["sentences"]["own"]]
+        sentences = [view._findings["word"]["statements"]["own"]["sentence"]]
     else:
         view = kind(explain.map(TEXTS[:5], progress=False)).wait()
         opened = view._table["opened"]["statement"] if kind is Browse else None
-        assert opened is None or opened == view.result.opened.statement().to_json()
+        assert opened is None or opened == view.statement_of(0, view.result.opened).to_json()
         sentences = [opened["sentence"]] if opened else []
     page = readable(view.to_html())
     assert view.result.caption() in page

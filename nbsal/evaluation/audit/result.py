@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from nbsal.evaluation.audit import file, page, slices, tables, word_table
 from nbsal.evaluation.audit.word_table import CHANCE
@@ -40,13 +40,6 @@ class Correction:
     exact: bool
 
 
-class Hides(Protocol):
-    """The model of an audit, which can hide words from all its texts."""
-
-    def hide(self, words: Sequence[str]) -> Effect:
-        """What hiding some words together does; they are in lower case, and occur in the texts."""
-
-
 @dataclass(frozen=True, eq=False)
 @checked
 class Audit(Exportable):
@@ -75,7 +68,7 @@ class Audit(Exportable):
     groups: Mapping[str, tuple[str, ...]]
     provenance: Mapping[str, Any]
     other: "Audit | None" = None
-    model: Hides | None = field(default=None, repr=False, compare=False)  # to hide several words together; not saved
+    model: Any = field(default=None, repr=False, compare=False)  # to hide several words together, if any; not saved
 
     @cached_property
     def words(self) -> "pandas.DataFrame":
@@ -148,7 +141,8 @@ class Audit(Exportable):
         for name in names or [""]:
             if name.casefold() not in there:
                 raise UnknownName("words", name, sorted(there), choice="Pass words that occur in the texts.")
-        return self.model.hide([name.casefold() for name in names])
+        effect: Effect = self.model.hide([name.casefold() for name in names])
+        return effect
 
     def _named(self, words: Sequence[str] | str) -> list[Effect]:
         """The effects of some words that were tried, at least one."""

@@ -1,11 +1,13 @@
 """The hiding curve of the Answers view, beside random orders, and what is said of it."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from nbsal.explain.answer import Answer
 from nbsal.explain.judgement import BAND, Judgement
+from nbsal.explain.sentences.reply_sentences import likelihood
 from nbsal.methods.facts import label_of
 from nbsal.render.headline import number_word
 
@@ -13,14 +15,18 @@ CARRIES = 0.5  # share of the whole drop that makes the first sentences the ones
 RANDOM_ORDER = "random order"
 
 
-def curve_trait(curve: Judgement | str | None, answer: Answer) -> dict[str, Any]:
-    """The hiding curve as lines of a chart, or why there is none."""
-    if curve is None:
-        return {}
-    if isinstance(curve, str):
-        return {"why": curve}
+@dataclass(frozen=True, eq=False)
+class HidingCurve:
+    """The hiding curve of an answer, if there is one, and what the page shows of it, or why there is none."""
+
+    judgement: Judgement | None
+    trait: dict[str, Any]
+
+
+def hiding_curve(curve: Judgement, answer: Answer) -> HidingCurve:
+    """The curve as lines of a chart: the probability of a token of the reply, on average."""
     count = len(curve.tokens)
-    own, others = np.round(curve.curve / count, 2) + 0.0, np.round(curve.random_curves / count, 2)
+    own, others = np.exp(curve.curve / count).round(4), np.exp(curve.random_curves / count).round(4)
     low, high = np.percentile(others, BAND, axis=0)
     at = (np.arange(len(own)) / max(1, len(own) - 1)).tolist()
     order = np.argsort(-curve.scores[list(curve.tokens)].sum(0), kind="stable")
@@ -37,13 +43,15 @@ def curve_trait(curve: Judgement | str | None, answer: Answer) -> dict[str, Any]
         },
     ]
     unit = str(answer.provenance.get("unit", "sentence"))
-    return {
+    trait = {
         "lines": lines,
         "order": [list(answer.units[i].tokens) for i in order],
         "unit": "part" if unit == "spans" else unit,
         "finding": curve_finding(curve, "part" if unit == "spans" else unit),
         "band": f"95\u202f% of {len(curve.random)} random orders",
+        "tags": [f"{step} hidden: {likelihood(float(value))} a token" for step, value in enumerate(own)],
     }
+    return HidingCurve(curve, trait)
 
 
 def curve_finding(curve: Judgement, unit: str) -> str:

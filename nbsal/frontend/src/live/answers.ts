@@ -73,7 +73,7 @@ function comparedTraits({ parts, requests, explained, named }: Answered, tokens:
       signed: both.some(({ signed }) => signed),
     },
     _other: both[1],
-    _findings: findings(tokens, parts, compared),
+    _findings: findings(tokens, parts, compared, named.functionWords),
   };
 }
 

@@ -5,7 +5,7 @@ import type { Phrase, Statement } from "../page/traits";
 import { confidence, nameInSentence } from "../text/headline";
 import { marksOf, totals } from "../text/marks";
 
-const LEANING = 0.6; // probability below which a decision is doubtful
+export const LEANING = 0.6; // probability below which a decision is doubtful
 const MOST = 0.5; // share of the scores on special tokens above which the sentence is about the words alone
 const MOST_FOR = 5;
 const MOST_AGAINST = 2;
@@ -41,8 +41,13 @@ interface Candidate extends Word {
 
 export function statement(finding: Finding): Statement {
   const sentence = finding.words.length ? [...lead(finding), text(" "), ...scores(finding)] : lead(finding);
-  return { sentence, state: "unchecked", badge: "not checked", evidence_line: "", effects: [], advice: "" };
+  return said(sentence);
 }
+
+/** What is said, checked by nothing. */
+export const said = (sentence: Phrase[]): Statement => {
+  return { sentence, state: "unchecked", badge: "not checked", evidence_line: "", effects: [], advice: "" };
+};
 
 /** The words of a text with their scores, and the share of all scores that lies on special tokens. */
 export function scoredWords(tokens: Token[], row: ArrayLike<number>, parts: string[]) {
@@ -77,7 +82,7 @@ function scores(finding: Finding): Phrase[] {
     return [text("No single word stands out.")];
   }
   const content = candidates(
-    finding.words.map((word) => (isFunctionWord(word, finding) ? { ...word, score: 0 } : word)),
+    finding.words.map((word) => (isFunctionWord(word.text, finding.functionWords) ? { ...word, score: 0 } : word)),
   );
   const [bestContent, againstContent] = [side(content, 1), side(content, -1)];
   const best = proposed(bestContent.length ? bestContent : side(words, 1));
@@ -86,7 +91,7 @@ function scores(finding: Finding): Phrase[] {
   return [
     ...(best.length ? [text(`Ranked first${among}: `), ...names(best, finding)] : [text("No word speaks for it")]),
     ...(against.length ? [text("; against it: "), ...names(against, finding)] : []),
-    text(" (not checked)."),
+    text(finding.parts > 1 ? "; not checked." : " (not checked)."),
   ];
 }
 
@@ -96,8 +101,8 @@ const everyZero = ({ special }: Finding) =>
     : "Every word scores 0: the output is saturated or does not depend on the words. Try occlusion.";
 
 /** Whether a word is punctuation, or carries grammar rather than content. */
-function isFunctionWord(word: Word, { functionWords }: Finding) {
-  const plain = word.text
+export function isFunctionWord(word: string, functionWords: ReadonlySet<string>) {
+  const plain = word
     .toLowerCase()
     .replaceAll("\u2019", "'")
     .replace(/^'+|'+$/g, "");

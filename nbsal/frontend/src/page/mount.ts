@@ -14,7 +14,6 @@ import type { Status, ViewTraits } from "./traits";
 
 const PROGRESS_DELAY = 150; // ms of work before it is shown: for quick results it would only flicker
 const TYPING_PAUSE = 400; // ms after the last key, until which a view stays dim: results of each letter would flicker
-const MOST_PROGRESS = 0.99; // until the result is there
 
 /** Of a view without an explainer, whose result was passed to it. */
 const FINISHED = "A finished result \u00b7 pass an explainer to change it";
@@ -213,7 +212,7 @@ function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdate
 function stateOf(get: Context<ViewTraits>["get"], live: boolean, outdated: boolean): [string, string] {
   if (!live) return ["snapshot", get("_saved") || FINISHED];
   const [status, progress, seconds] = [get("status"), get("progress"), get("_seconds")];
-  const share = progress === null ? "" : ` ${formatPercent(Math.min(progress, MOST_PROGRESS), 0)}`;
+  const share = progress === null ? "" : ` ${formatPercent(progress, 0)}`;
   const preview = get("_preview") ? " \u00b7 preview" : "";
   const left = get("_left");
   const rest = left && left > 1 ? ` \u00b7 about ${Math.ceil(left)} s left` : "";

@@ -1,7 +1,6 @@
 // Synced traits of each view, exactly as its Python class in `nbsal/widgets` declares them.
 
 import type { Line } from "../charts/chart-geometry";
-import type { Pieces } from "../text/excerpt";
 import type { WiredTokens } from "./decode";
 
 /** The same keys without values: how a type is told apart from one that has them. */
@@ -192,9 +191,21 @@ export interface CompareTraits extends ShadedTraits {
 }
 
 /** What is said of two explanations. */
-interface ComparedFindings {
+export interface ComparedFindings {
   heading: string;
-  sentences: Record<Scale, Phrase[]>;
+  /** What 100 % is. */
+  units: Record<Scale, string>;
+  statements: Record<Scale, Statement>;
+  rows: Record<Scale, ComparedRow[]>;
+}
+
+/** A word of the list: its part of a pair, its first token, and the shares of A and B as numbers and in words. */
+export interface ComparedRow {
+  name: string;
+  part: string;
+  token: number;
+  shares: number[];
+  texts: string[];
 }
 
 export type HeadKind = "syntactic" | "positional" | "both" | "unnamed" | "none";
@@ -303,109 +314,4 @@ export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
   _layers: { scores?: DataView; why?: string; statements?: Statement[]; notes?: string[] };
   /** Why there are no games, or "". */
   _no_games: string;
-}
-
-export interface Word {
-  word: string;
-  /** Its weight as a share of the largest; a word of too few texts has none. */
-  share: number | null;
-  /** In how many texts it scores for its class; null for a cloud without texts. */
-  texts: number | null;
-  /** Other classes that have it. */
-  also?: string[];
-}
-
-export interface Cloud {
-  label: string;
-  /** The number of its hue; classes beyond the first four have none. */
-  hue: number | null;
-  /** The number of its texts. */
-  texts: number | null;
-  words: Word[];
-}
-
-/** A text in which a picked word occurs. */
-export interface WordText {
-  number: number;
-  caption: string;
-  pieces: Pieces;
-}
-
-/** What is said of all clouds. */
-export interface CloudSummary {
-  /** Text, the hue of its class, whether it is a word of a cloud. */
-  sentence: [string, number | null, boolean][];
-  overlap: string;
-  hint: string;
-  explained: number;
-  total: number;
-}
-
-export interface CloudsTraits extends ViewTraits {
-  k: number;
-  unit: Level;
-  form: "cloud" | "list";
-  /** Class and word. */
-  picked: string[] | null;
-  /** Whether the clouds came without texts. */
-  _plain: boolean;
-  _clouds: Cloud[];
-  _summary: OrEmpty<CloudSummary>;
-  _texts_shown: OrEmpty<{
-    picked: [string, string] | null;
-    count: number;
-    texts: WordText[];
-    heading: string;
-    note: string;
-  }>;
-}
-
-export type Column = "number" | "text" | "prediction" | "confidence" | "label" | "top";
-
-/** A text that waits to be explained has a number and pieces only. */
-export interface TableRow {
-  number: number;
-  prediction?: string;
-  /** Values and spans have none. */
-  confidence?: number | null;
-  label?: string | null;
-  wrong?: boolean;
-  /** The strongest word. */
-  top?: string;
-  /** Whether that word speaks against what is explained. */
-  against?: boolean;
-  pieces: Pieces;
-}
-
-/** One page of the table. */
-export interface TablePage {
-  rows: TableRow[];
-  /** Classes to filter by. */
-  labels: string[];
-  /** Whether the true labels are known. */
-  judged: boolean;
-  page: number;
-  pages: number;
-  position: string;
-  sentence: string;
-  /** Texts with the class and the word that are filtered by, and how many of them are misclassified. */
-  counts: [number, number];
-  explained: number;
-  total: number;
-  opened: { number: number; statement: Statement } | null;
-}
-
-export interface BrowseTraits extends ExplanationTraits {
-  level: Level;
-  signed: boolean;
-  gamma: number;
-  clip: number;
-  sort: Column;
-  descending: boolean;
-  label: string | null;
-  wrong: boolean;
-  token: string;
-  page: number;
-  opened: number | null;
-  _table: OrEmpty<TablePage>;
 }

@@ -1,4 +1,4 @@
-// The hiding curve of an answer: the log-probability of the reply as parts of the sources are hidden, best first.
+// The hiding curve of an answer: the probability of the reply as parts of the sources are hidden, best first.
 
 import { lineChart } from "../charts/chart";
 import { ticks } from "../charts/chart-geometry";
@@ -6,7 +6,6 @@ import type { AnswersTraits } from "../page/answer-traits";
 import type { Context } from "../page/context";
 import { h } from "../page/dom";
 import type { AnswerData } from "./answer-data";
-import { logText } from "./answer-drops";
 import { fold } from "./fold";
 
 export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) {
@@ -21,12 +20,12 @@ export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) 
   const node = h(
     "section",
     { class: "nbsal-panel nbsal-evidence" },
-    h("header", { role: "presentation" }, heading, h("span", {}, "log-probability of a token")),
+    h("header", { role: "presentation" }, heading, h("span", {}, "probability of a token, on average")),
     chart.node,
     chart.legend,
   );
   function draw() {
-    const { lines, unit = "part", finding = "", band = "" } = get("_curve");
+    const { lines, unit = "part", finding = "", band = "", tags = [] } = get("_curve");
     if (!lines) return;
     const steps = lines[0].at;
     position = Math.min(position, steps.length - 1);
@@ -36,13 +35,13 @@ export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) 
       lines,
       steps,
       position,
-      probable: false,
+      probable: true,
       halved: false,
       ticks: ticks(last).map((step) => [step / last, String(step)]),
       xLabel: `source ${unit}s hidden, highest score first`,
-      yLabel: "log-probability of a token",
+      yLabel: "probability of a token",
       bandLabel: band,
-      tag: `${position} hidden: ${logText(lines[0].values[position])} a token`,
+      tag: tags[position],
     });
   }
   const panel = fold<AnswerData>(context, {

@@ -76,9 +76,7 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
     drawn = next;
     sentence.replaceChildren(...phraseNodes(drawn.sentence));
     line.textContent = drawn.evidence_line;
-    bars.replaceChildren(
-      ...drawn.effects.flatMap(([name, value, share]) => [h("span", {}, name), bar(share), h("span", {}, value)]),
-    );
+    bars.replaceChildren(...effectRows(drawn.effects));
     drawCheck();
   };
   on(["_checking"], drawCheck);
@@ -102,6 +100,10 @@ function noteOf({ state, done, passes, why }: OrEmpty<Checking>, measured: boole
   if (measured || !state || state === "offered") return "";
   return state === "waiting" ? "checking\u2026" : `checking: ${done} of ${passes} passes`;
 }
+
+/** What was measured, as bars. */
+export const effectRows = (effects: Statement["effects"]) =>
+  effects.flatMap(([name, value, share]) => [h("span", {}, name), bar(share), h("span", {}, value)]);
 
 function bar(share: number | null) {
   const node = h("i");
