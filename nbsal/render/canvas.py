@@ -6,7 +6,7 @@ from typing import Any
 from nbsal.render import colours, fonts
 from nbsal.render.chart import draw_chart
 from nbsal.render.html import ScoredSpan
-from nbsal.render.lettering import INCH, POINT, Run, break_lines, font
+from nbsal.render.lettering import INCH, POINT, Run, break_lines
 from nbsal.render.sheet import Chart
 from nbsal.support.lazy import Figure
 
@@ -65,7 +65,7 @@ class Canvas:
 
     def _shade(self, span: ScoredSpan, largest: float, left: float, middle: float, run: Run) -> None:
         tall = 0.68 * run.size
-        if span.chosen:
+        if span.chosen and span.score is None:
             self.stroke(left, middle + 0.6 * run.size, left + run.width, hue=colours.INK)
         elif span.struck:
             self.boxes.append((left, middle - tall, run.width, 2 * tall, "#f0f0f1"))
@@ -117,7 +117,7 @@ class Canvas:
         for x, y, hue, filled in self.rings:
             ax.plot(x, y, "o", markersize=7, markeredgewidth=1.5, color=hue, markerfacecolor=hue if filled else "white")
         for x, y, run, ink, upright in self.texts:
-            style: dict[str, Any] = {"fontproperties": font(run.text, run.size, run.bold), "color": ink}
+            style: dict[str, Any] = {"fontproperties": run.font, "color": ink}
             if upright:
                 ax.text(x, y, run.text, rotation=90, ha="center", va="bottom", parse_math=False, **style)
             else:

@@ -64,11 +64,12 @@ class Bar:
 
 @dataclass(frozen=True)
 class Dots:
-    """Two values of one row: A is a ring, B a disc; `low` is the least share in their column."""
+    """Two values of one row: A is a ring, B a disc; `low` and `high` as of a bar."""
 
     ring: float
     disc: float
     low: float = 0.0
+    high: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,26 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class CloudWord:
+    """A word in type of `size` pixels; `strong` is bold, what is not is pale; `shared` is underlined."""
+
+    text: str
+    size: float
+    strong: bool = True
+    italic: bool = False
+    shared: bool = False
+    tip: str = ""
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """The words of a class, in the class's hue."""
+
+    words: Sequence[CloudWord]
+    hue: int | None
+
+
+@dataclass(frozen=True)
 class Note:
     """A line of plain text in small type."""
 
@@ -178,7 +199,7 @@ class Beside:
     columns: Sequence[Sequence["Block"]]
 
 
-Block = Sentence | Heading | Legend | Marked | Line | Table | Grid | Chart | Note | Card | Beside
+Block = Sentence | Heading | Legend | Marked | Line | Table | Grid | Chart | Cloud | Note | Card | Beside
 
 
 @dataclass(frozen=True)

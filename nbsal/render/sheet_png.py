@@ -9,7 +9,7 @@ from nbsal.render.canvas import FAINT, LINE, PALE, PLAIN, SMALL, Canvas, shade_o
 from nbsal.render.chart import looks
 from nbsal.render.colours import GREY, SIGNED
 from nbsal.render.headline import Phrase
-from nbsal.render.html import ScoredSpan
+from nbsal.render.html import ScoredSpan, visible
 from nbsal.render.lettering import Run, break_lines, png
 from nbsal.render.sheet import (
     Bar,
@@ -19,6 +19,7 @@ from nbsal.render.sheet import (
     Cell,
     Chart,
     Choice,
+    Cloud,
     Dots,
     Grid,
     Heading,
@@ -146,7 +147,10 @@ def _width(cell: Any, size: float = PLAIN) -> float:
         return Run(cell.text, size, cell.chosen).width
     if isinstance(cell, Marked):
         return sum(Run(span.text, TEXT if cell.large else PLAIN).width for part in cell.parts for span in part)
-    return sum(placed.run.width for placed in break_lines([_runs(cell, size)], inf))
+    lines: dict[int, float] = {}
+    for placed in break_lines([_runs(cell, size)], inf):
+        lines[placed.line] = lines.get(placed.line, 0.0) + placed.run.width
+    return max(lines.values(), default=0.0)
 
 
 def _table(canvas: Canvas, block: Table, left: float, top: float, room: float) -> float:
@@ -204,7 +208,7 @@ def _draw_bar(canvas: Canvas, bar: Bar, left: float, top: float, length: float, 
 
 
 def _draw_dots(canvas: Canvas, dots: Dots, left: float, top: float, length: float) -> float:
-    scale, middle = length / (1.0 - dots.low), top + LINE / 2
+    scale, middle = length / (dots.high - dots.low), top + LINE / 2
     ring, disc = (left + (share - dots.low) * scale for share in (dots.ring, dots.disc))
     canvas.stroke(left, middle, left + length, hue=PALE, width=1)
     canvas.stroke(min(ring, disc), middle, max(ring, disc), hue=FAINT, width=1.5)
@@ -275,6 +279,25 @@ def _draw_tile(canvas: Canvas, tile: Tile, left: float, top: float, width: float
     return top + LINE
 
 
+def _cloud(canvas: Canvas, block: Cloud, left: float, top: float, room: float) -> float:
+    colour, lines, at = colours.class_colour(block.hue), [[]], 0.0  # type: ignore[var-annotated]
+    for word in block.words:
+        run = Run(visible(word.text), word.size, word.strong, "shared" if word.shared else None, word.italic)
+        if at and at + run.width > room:
+            lines, at = [*lines, []], 0.0
+        lines[-1].append((at, run))
+        at += run.width + 12
+    for line in lines:
+        size = max((run.size for _, run in line), default=0.0)
+        for at, run in line:
+            ink = colour if run.bold else FAINT
+            canvas.texts.append((left + at, top + size, run, ink, False))
+            if run.mark:
+                canvas.stroke(left + at, top + size + 4, left + at + run.width, hue=ink, width=1.2)
+        top += 1.3 * size + 2
+    return top + 6
+
+
 def _card(canvas: Canvas, block: Card, left: float, top: float, room: float) -> float:
     begin, place = top + 6, len(canvas.boxes)
     top = begin + 6
@@ -307,6 +330,7 @@ _BLOCKS: dict[type, Callable[[Canvas, Any, float, float, float], float]] = {
     Table: _table,
     Grid: _grid,
     Chart: _chart,
+    Cloud: _cloud,
     Note: _note,
     Legend: _legend,
     Card: _card,

@@ -14,6 +14,7 @@ from nbsal.render.sheet import (
     Cell,
     Chart,
     Choice,
+    Cloud,
     Dots,
     Grid,
     Heading,
@@ -59,7 +60,7 @@ def _card(block: Card, colours: bool) -> list[str]:
 
 
 def _words(cell: str | Sequence[Phrase]) -> str:
-    return visible(cell if isinstance(cell, str) else plain(cell))
+    return visible((cell if isinstance(cell, str) else plain(cell)).replace("\n", " "))
 
 
 def _cell(cell: Cell | Choice, length: int, colours: bool) -> str:
@@ -72,14 +73,14 @@ def _cell(cell: Cell | Choice, length: int, colours: bool) -> str:
         return (" " * begin + (SOLID if cell.share >= 0 else DOTTED) * size).ljust(length)
     if isinstance(cell, Dots):
         places = {
-            round((share - cell.low) / (1 - cell.low) * length): sign
+            round((share - cell.low) / (cell.high - cell.low) * length): sign
             for share, sign in ((cell.disc, "\u25cf"), (cell.ring, "\u25cb"))
         }
         return "".join(places.get(place, " ") for place in range(length + 1))
     if isinstance(cell, ScoredSpan):
         return visible(cell.text)
     if isinstance(cell, Marked):
-        return " ".join(_marked(cell, colours))
+        return " ".join(_marked(cell, colours)).replace("\n", " ")
     if isinstance(cell, Tile):
         return visible(cell.text) if cell.on else f"({visible(cell.text)})"
     return _words(cell)
@@ -129,6 +130,7 @@ _BLOCKS: dict[type, Callable[[Any, bool], list[str]]] = {
     Table: _table,
     Grid: _grid,
     Chart: _chart,
+    Cloud: lambda block, _: [" ".join(visible(word.text) for word in block.words)],
     Note: lambda block, _: [visible(block.text)],
     Legend: lambda block, _: _legend(block),
     Card: _card,
