@@ -188,7 +188,8 @@ def test_a_pair_of_label_and_prediction_filters_by_mouse_and_by_keys(show, sheet
     buttons.nth(wrong).click()
     bench.expect_traits(sheet, cell=None)
     buttons.first.press("ArrowDown")
-    buttons.nth(2).press("Enter")
+    expect(buttons.nth(2)).to_be_focused()
+    sheet.keyboard.press("Enter")
     bench.expect_traits(sheet, cell=cells[2]["pair"])
 
 

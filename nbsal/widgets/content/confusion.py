@@ -36,7 +36,7 @@ class Confusion:
     @cached_property
     def classes(self) -> list[str]:
         """The classes that are a label or a prediction of any text."""
-        there = {name for pairs in (self.counts, self.after or Counter()) for pair in pairs for name in pair}
+        there = {name for pair in [*self.counts, *(self.after or ())] for name in pair}
         return [*(name for name in self.order if name in there), *sorted(there - {*self.order})]
 
     @property

@@ -5,7 +5,8 @@ import { formatPercent, plural } from "../page/format";
 import type { ComparedFindings, ComparedRow, Level, Phrase, Scale } from "../page/traits";
 import { confidence, nameInSentence } from "../text/headline";
 import { type Mark, marksOf, totals } from "../text/marks";
-import { isFunctionWord, LEANING, said } from "./sentence";
+import { isFunctionWord } from "./candidates";
+import { LEANING, unchecked } from "./sentence";
 
 const TOP = 5; // words whose overlap is counted
 const AGREEMENT: [number, string][] = [
@@ -47,7 +48,7 @@ interface Pair {
 export function findings(tokens: Token[], parts: string[], both: Compared[], functionWords: ReadonlySet<string>) {
   const of = (level: Level): ComparedFindings & { agreement: unknown } => {
     const pair = pairOf(tokens, parts, both, level, functionWords);
-    const statements = { own: said(sentence(pair, "own")), shared: said(sentence(pair, "shared")) };
+    const statements = { own: unchecked(sentence(pair, "own")), shared: unchecked(sentence(pair, "shared")) };
     return {
       ...agreement(pair),
       units: UNITS,

@@ -48,7 +48,7 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
   let drawn: Statement | null = null;
 
   const drawCheck = () => {
-    const checking = get("_checking");
+    const checking: OrEmpty<Checking> = live ? get("_checking") : {}; // nothing starts a check in a saved page
     const { state, passes, seconds } = checking;
     const measured = Boolean(drawn?.effects.length);
     const runs = state === "waiting" || state === "checking";
@@ -56,7 +56,7 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
     badge.textContent = drawn?.badge ?? "";
     sentence.setAttribute("aria-live", runs ? "off" : "polite"); // read out once it is checked
     effects.hidden = !measured;
-    start.hidden = !live || state !== "offered";
+    start.hidden = state !== "offered";
     start.textContent = measured ? "Check more words" : "Check";
     start.title = `${passes} passes${seconds ? `, about ${seconds.toFixed(0)} s` : ""}`;
     const advice = { search: "Search further", rescue: rescue(), "": "" }[drawn?.advice ?? ""];
@@ -72,11 +72,14 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
     const other = hiding();
     return other && other.name !== get("method") ? `Explain by ${other.label}` : "";
   };
+  const drawEffects = ({ evidence_line, effects: measured }: Statement) => {
+    line.textContent = evidence_line;
+    bars.replaceChildren(...effectRows(measured));
+  };
   const draw = (next: Statement) => {
     drawn = next;
     sentence.replaceChildren(...phraseNodes(drawn.sentence));
-    line.textContent = drawn.evidence_line;
-    bars.replaceChildren(...effectRows(drawn.effects));
+    if (drawn.effects.length) drawEffects(drawn); // or the last ones keep their room while the next are measured
     drawCheck();
   };
   on(["_checking"], drawCheck);
