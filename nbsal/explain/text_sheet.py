@@ -88,11 +88,15 @@ def changes_table(changes: Sequence[tuple[str, float, float]]) -> Table:
     return Table(rows, right=(2,))
 
 
+def share_line(special: float) -> Line:
+    """How the score divides between words and special tokens."""
+    words, rest = f"{percent(1 - special, 0)} of the score on words", f"{percent(special, 0)} on special tokens"
+    return Line([words, Bar(1 - special, hue=GREY), rest], small=True)
+
+
 def share_lines(saliency: Any) -> list[Block]:
     """How the score divides between words and special tokens, with a warning if most lies on the latter."""
-    special = saliency.special_share()
-    words, rest = f"{percent(1 - special, 0)} of the score on words", f"{percent(special, 0)} on special tokens"
-    line = Line([words, Bar(1 - special, hue=GREY), rest], small=True)
+    special, line = saliency.special_share(), share_line(saliency.special_share())
     if special <= MOST:
         return [line]
     sizes = np.abs(saliency.scores) * saliency.special
