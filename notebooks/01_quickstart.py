@@ -61,9 +61,9 @@ explain = nbsal.Explainer(subject)
 explain(s.text, target=nbsal.contrast("negative", "positive"), check=True)
 
 # %% [markdown]
-# **4. Many texts.** `nbsal.why(subject, texts, labels)` lists them, and `map` explains a whole list in batches. Added up
-# by class and weighted by how rare a word is, the scores show which words each class has most of. With 40 texts that is
-# an anecdote; notebook 10 tests words on 400.
+# **4. Many texts.** `nbsal.why(subject, texts, labels)` lists them, and `map` explains a whole list in batches. Added
+# up by class and weighted by how rare a word is, the scores show which words each class has most of. With 40 texts that
+# is an anecdote; notebook 10 tests words on 400.
 
 # %% tags=["gallery-classes"]
 # %matplotlib inline
@@ -82,7 +82,8 @@ explain("Nobody will call this film boring.", check=True)
 
 # %% [markdown]
 # The shades say which words the scores propose. Whether hiding them changes the decision is the check (`check=True`),
-# and here it says that *boring* alone does not: it takes *Nobody* as well, which the scores even count against it. `nbsal.flip(explain, text)` searches for such a set. Whether the model is right is another question.
+# and here it says that *boring* alone does not: it takes *Nobody* as well, which the scores even count against it.
+# `nbsal.flip(explain, text)` searches for such a set. Whether the model is right is another question.
 #
 # ## Where to go next
 #

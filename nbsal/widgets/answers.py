@@ -28,12 +28,13 @@ from nbsal.widgets.cached_view import PanelCache, PanelJob
 from nbsal.widgets.content import answer_parts as parts
 from nbsal.widgets.content.answer_panels import CurvePanel, SpanPanel, StrikePanel
 from nbsal.widgets.content.answer_parts import AnswerResult, Struck
-from nbsal.widgets.content.asked import Asked, Reply, reply_choices
+from nbsal.widgets.content.asked import Asked, Reply, answer_steps, reply_choices
 from nbsal.widgets.explainer_view import Shading, with_settings
 from nbsal.widgets.page import jobs, wire
 from nbsal.widgets.page.choices import MethodTraits
 from nbsal.widgets.page.html_export import asset
 from nbsal.widgets.page.last_value import LastValue
+from nbsal.widgets.page.next_view import Step
 
 LEVELS = ("token", "word", "sentence", "document")
 STREAM = 0.06  # seconds between two pieces of a reply that is being written
@@ -151,6 +152,9 @@ class Answers(Shading, MethodTraits, View):
     def result(self) -> Any:
         """The Answer on display, or None before the first one."""
         return self._computed.answer if isinstance(self._computed, AnswerResult) else None
+
+    def steps(self) -> dict[str, Step]:
+        return {} if self.explainer is None or self.result is None else answer_steps(self.result, self._selected())
 
     @property
     def without_struck(self) -> Floats | None:

@@ -19,9 +19,11 @@ from nbsal.widgets.base import STEPS, View
 from nbsal.widgets.content import table_rows
 from nbsal.widgets.content.confusion import Confusion
 from nbsal.widgets.content.table_columns import Columns
+from nbsal.widgets.content.text_steps import corpus_steps, remember
 from nbsal.widgets.content.text_table import COLUMNS, Filters, Listing, TablePage
 from nbsal.widgets.explainer_view import Shading
 from nbsal.widgets.page import jobs, wire
+from nbsal.widgets.page.next_view import Step
 
 CHUNK = 64  # texts that are explained before the view shows the results so far
 LONGEST = 160  # characters of a text that is not explained yet
@@ -78,6 +80,7 @@ class CorpusView(Shading, View):
             message = f"{type(self).__name__} needs at least one text. Pass texts=[...]."
             raise InputError(message, argument="texts", value=None)
         self._label_texts(self._labels, len(self._texts))
+        remember(explainer.subject, self._texts, self._labels)
         return {}
 
     def from_result(self, result: Any) -> dict[str, Any]:
@@ -146,6 +149,14 @@ class CorpusView(Shading, View):
                 self._saliencies = Saliencies(saliencies)
             if len(saliencies) < len(texts) or self.explaining < 1:
                 self.show_partial(job, self.summarize(self._saliencies, inputs, job))
+
+    def steps(self) -> dict[str, Step]:
+        if not isinstance(self.explainer, Explainer) or not self._texts:
+            return {}
+        opened = self.result.table.opened
+        steps = corpus_steps(self.explainer, self._texts, self._labels, opened and opened.text)
+        steps.pop(type(self).__name__.lower(), None)
+        return steps
 
     def measure(self, inputs: dict[str, Any], job: jobs.Job, meter: Meter) -> None:
         """Measure what the view shows beside the texts, once all are explained."""

@@ -73,7 +73,10 @@ SVG = "http://www.w3.org/2000/svg"  # a name that browsers know, not an address
 
 BANNED = ("innerHTML", "outerHTML", "insertAdjacent", "document.querySelector", "eval(", "fetch(", "http")
 LOADS = "fetch("  # the model of a live page, from beside it
-THEMES = r'\[data-jp-theme-light="(?:true|false)"\] \.nbsal|\.vscode-(?:light|dark) \.nbsal'
+THEMES = (
+    r'(?:\[data-jp-theme-light="(?:true|false)"\]|\.vscode-(?:light|dark)|:host-context\(body\.(?:light|dark)\)'
+    r'|:where\(html, body\):where\(\.(?:light|dark), \[data-theme="(?:light|dark)"\]\)) \.nbsal'
+)
 
 
 def faults(path):

@@ -10,11 +10,15 @@ from nbsal.explain.answer import Answer
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.prompt.sources import PLACEHOLDER, STRUCK, Source, parse_documents, parse_messages, parse_prompt
 from nbsal.explain.sentences.reply_sentences import likelihood_text
-from nbsal.methods.lazy import catalogue
+from nbsal.explain.sentences.statement import OCCLUSION
+from nbsal.methods.facts import label_of
+from nbsal.methods.lazy import Served, catalogue
 from nbsal.model.target import AGREEMENT
+from nbsal.render import html
 from nbsal.support.errors import InputError
 from nbsal.widgets.content.answer_parts import Struck, reply_text, struck_names
 from nbsal.widgets.page.choices import offered_methods, view_choices
+from nbsal.widgets.page.next_view import Step
 
 
 @dataclass(frozen=True)
@@ -148,3 +152,18 @@ def _without_sentences(answer: Answer, source: int, struck: Sequence[Struck]) ->
     gone = {entry.sentence for entry in struck if entry.source == source}
     units = [unit for unit in answer.reading.units("sentence") if unit.source == source]
     return "".join(unit.text for number, unit in enumerate(units) if number not in gone)
+
+
+def answer_steps(answer: Answer, selected: Sequence[int]) -> dict[str, Step]:
+    """The steps from an answer: the same reply by another method, and the words of the prompt behind selected ones."""
+    steps: dict[str, Step] = {}
+    subject, asked = answer.running.explainer.subject, Asked.from_answer(answer)  # type: ignore[union-attr]
+    other = OCCLUSION if answer.method != OCCLUSION else "ifr"
+    if other == OCCLUSION or not isinstance(subject, Served):
+        arguments = {"asked": asked.asked, "reply": answer.text, **asked.settings, "method": other}
+        steps["method"] = Step(f"compare with {label_of(other)}", lambda views: views.Answers(subject, **arguments))
+    if selected:
+        tokens = slice(selected[0], selected[-1] + 1)
+        part = html.label("".join(answer.tokens()["token"].iloc[tokens]).strip())
+        steps["part"] = Step(f"the words behind “{part}”", lambda views: views.Highlight(answer.of(tokens, check=True)))
+    return steps
