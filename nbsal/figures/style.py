@@ -166,5 +166,6 @@ def png_bytes(figure: Figure) -> bytes:
 
 def texts(scored: Sequence[tuple[str, Sequence[Sequence[ScoredSpan]], float]], note: str) -> "Figure":
     """Texts under their titles, each with the score that gets full colour, above a note."""
-    blocks = [block for title, *text in scored for block in (Heading([("text", title)]), Marked(*text, large=False))]
+    texts = ((Heading([("text", title)]), Marked(spans, largest, large=False)) for title, spans, largest in scored)
+    blocks = [block for pair in texts for block in pair]
     return sheet_png.draw(Sheet("", blocks, [note]))

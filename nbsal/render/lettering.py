@@ -121,8 +121,8 @@ def _is_right_to_left(part: Sequence[Run]) -> bool:
 def _font(families: tuple[str, ...], size: float, bold: bool, italic: bool = False) -> "FontProperties":
     from matplotlib.font_manager import FontProperties
 
-    weight = "bold" if bold else "normal"
-    return FontProperties(families, "italic" if italic else "normal", weight=weight, size=size / POINT)
+    look: dict[str, Any] = {"weight": "bold" if bold else "normal", "style": "italic" if italic else "normal"}
+    return FontProperties(family=families, size=size / POINT, **look)
 
 
 @cache
