@@ -14,7 +14,17 @@ from nbsal.explain.text_sheet import share_line
 from nbsal.render import html
 from nbsal.render.headline import Phrase, percent, plain
 from nbsal.render.html import ScoredSpan
-from nbsal.render.sheet import Block, Card, Heading, Legend, Marked, Note, Sentence, Sheet, Table
+from nbsal.render.sheet import (
+    Block,
+    Card,
+    CellTable,
+    Heading,
+    Legend,
+    Marked,
+    Note,
+    Sentence,
+    Sheet,
+)
 from nbsal.support.arrays import Floats
 
 ROUNDED = 0.005  # share that is shown as 0
@@ -118,7 +128,7 @@ class AnswerPicture:
             at = max(at, end)
         return spans
 
-    def _matrix(self) -> Table:
+    def _matrix(self) -> CellTable:
         """The shares of the sources in each phrase."""
         read = [number for number, source in enumerate(self.reading.prompt.sources) if source.status not in UNREAD]
         head = ["", *(self.names[number].short for number in read), COLUMN]
@@ -126,7 +136,7 @@ class AnswerPicture:
             [html.label(phrase, 60), *(_matrix_cell(shares[number]) for number in [*read, -1])]
             for phrase, shares in zip(self.matrix.names, self.matrix.shares, strict=True)
         ]
-        return Table(rows, head, right=range(1, len(head)))
+        return CellTable(rows, head, right=range(1, len(head)))
 
 
 def _matrix_cell(share: float) -> ScoredSpan | str:

@@ -104,7 +104,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Table:
+class CellTable:
     """Rows of cells below a head; `right` are columns whose cells end together, `chosen` is a row."""
 
     rows: Sequence[Sequence[Cell]]
@@ -131,7 +131,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Curve:
+class ChartLine:
     """Values by shares of the steps, with the range around them; that of random orders is dashed."""
 
     name: str
@@ -145,7 +145,7 @@ class Curve:
 class Chart:
     """Curves; `ticks` are places on the axis of steps, `point` is the step on display, and `halved` marks the half."""
 
-    curves: Sequence[Curve]
+    curves: Sequence[ChartLine]
     quantity: str
     steps: str
     ticks: Sequence[tuple[float, str]]
@@ -156,7 +156,7 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class CloudWord:
+class SizedWord:
     """A word in type of `size` pixels; `strong` is bold, what is not is pale; `shared` is underlined."""
 
     text: str
@@ -168,10 +168,10 @@ class CloudWord:
 
 
 @dataclass(frozen=True)
-class Cloud:
+class SizedWords:
     """The words of a class, in the class's hue."""
 
-    words: Sequence[CloudWord]
+    words: Sequence[SizedWord]
     hue: int | None
 
 
@@ -199,7 +199,7 @@ class Beside:
     columns: Sequence[Sequence["Block"]]
 
 
-Block = Sentence | Heading | Legend | Marked | Line | Table | Grid | Chart | Cloud | Note | Card | Beside
+Block = Sentence | Heading | Legend | Marked | Line | CellTable | Grid | Chart | SizedWords | Note | Card | Beside
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from nbsal.render.sheet import (
     Block,
     Card,
     Cell,
+    CellTable,
     Chart,
     Choice,
-    Cloud,
     Dots,
     Grid,
     Heading,
@@ -40,7 +40,7 @@ from nbsal.render.sheet import (
     Note,
     Sentence,
     Sheet,
-    Table,
+    SizedWords,
     Tile,
 )
 from nbsal.support.lazy import Figure
@@ -145,7 +145,7 @@ def _choice(choice: Choice) -> str:
     return f'<span style="{style}">{escape(choice.name)} {bar} {escape(choice.value)}</span>'
 
 
-def _table(block: Table) -> str:
+def _table(block: CellTable) -> str:
     head = "".join(
         f'<th style="{_cell_style(block, k)};{SMALL}">{escape(name)}</th>' for k, name in enumerate(block.head)
     )
@@ -158,7 +158,7 @@ def _table(block: Table) -> str:
     return f'<div style="overflow-x:auto">{table}</div>'
 
 
-def _cell_style(block: Table, column: int, cell: Cell = "") -> str:
+def _cell_style(block: CellTable, column: int, cell: Cell = "") -> str:
     """Texts take the room that other cells leave."""
     align = "right" if column in block.right else "left"
     wide = isinstance(cell, Marked) or (isinstance(cell, str) and len(cell) > LONG)
@@ -274,7 +274,7 @@ def _tile(tile: Tile) -> str:
     return f'<span style="{style}" title="{escape(tile.tip)}">{text if tile.on else f"<s>{text}</s>"}&#8203;</span>'
 
 
-def _cloud(block: Cloud) -> str:
+def _cloud(block: SizedWords) -> str:
     strong, pale = f"font-weight:600;color:{class_colour(block.hue, anywhere=True)}", "opacity:.75"
     words = (
         f'<span style="font-size:{word.size:.0f}px;{strong if word.strong else pale}'
@@ -304,10 +304,10 @@ _BLOCKS: dict[type, Callable[[Any], str]] = {
     Heading: _heading,
     Marked: _marked,
     Line: _line,
-    Table: _table,
+    CellTable: _table,
     Grid: _grid,
     Chart: _chart,
-    Cloud: _cloud,
+    SizedWords: _cloud,
     Note: lambda block: line_html(block.text),
     Legend: _legend,
     Card: _card,

@@ -17,9 +17,9 @@ from nbsal.render.sheet import (
     Block,
     Card,
     Cell,
+    CellTable,
     Chart,
     Choice,
-    Cloud,
     Dots,
     Grid,
     Heading,
@@ -29,7 +29,7 @@ from nbsal.render.sheet import (
     Note,
     Sentence,
     Sheet,
-    Table,
+    SizedWords,
     Tile,
 )
 
@@ -153,7 +153,7 @@ def _width(cell: Any, size: float = PLAIN) -> float:
     return max(lines.values(), default=0.0)
 
 
-def _table(canvas: Canvas, block: Table, left: float, top: float, room: float) -> float:
+def _table(canvas: Canvas, block: CellTable, left: float, top: float, room: float) -> float:
     rows = [*([block.head] if block.head else []), *block.rows]
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     over = sum(widths) + GAP * (len(widths) - 1) - room
@@ -279,7 +279,7 @@ def _draw_tile(canvas: Canvas, tile: Tile, left: float, top: float, width: float
     return top + LINE
 
 
-def _cloud(canvas: Canvas, block: Cloud, left: float, top: float, room: float) -> float:
+def _cloud(canvas: Canvas, block: SizedWords, left: float, top: float, room: float) -> float:
     colour, lines, at = colours.class_colour(block.hue), [[]], 0.0  # type: ignore[var-annotated]
     for word in block.words:
         run = Run(visible(word.text), word.size, word.strong, "shared" if word.shared else None, word.italic)
@@ -327,10 +327,10 @@ _BLOCKS: dict[type, Callable[[Canvas, Any, float, float, float], float]] = {
     Heading: _heading,
     Marked: _marked,
     Line: _line,
-    Table: _table,
+    CellTable: _table,
     Grid: _grid,
     Chart: _chart,
-    Cloud: _cloud,
+    SizedWords: _cloud,
     Note: _note,
     Legend: _legend,
     Card: _card,

@@ -12,9 +12,9 @@ from nbsal.render.sheet import (
     Block,
     Card,
     Cell,
+    CellTable,
     Chart,
     Choice,
-    Cloud,
     Dots,
     Grid,
     Heading,
@@ -24,7 +24,7 @@ from nbsal.render.sheet import (
     Note,
     Sentence,
     Sheet,
-    Table,
+    SizedWords,
     Tile,
 )
 
@@ -90,7 +90,7 @@ def _chart(block: Chart, colours: bool) -> list[str]:
     return [*map(visible, (block.quantity, block.steps, *(curve.name for curve in block.curves), block.band))]
 
 
-def _table(block: Table, colours: bool) -> list[str]:
+def _table(block: CellTable, colours: bool) -> list[str]:
     rows = [
         [_cell(cell, LENGTH, colours) for cell in row]
         for row in ([block.head] if block.head else []) + list(block.rows)
@@ -127,10 +127,10 @@ _BLOCKS: dict[type, Callable[[Any, bool], list[str]]] = {
     Heading: lambda block, _: ["", f"{_words(block.phrases)}{f'  {visible(block.note)}' if block.note else ''}"],
     Marked: _marked,
     Line: lambda block, colours: ["  ".join(_cell(item, SHORT, colours) for item in block.items)],
-    Table: _table,
+    CellTable: _table,
     Grid: _grid,
     Chart: _chart,
-    Cloud: lambda block, _: [" ".join(visible(word.text) for word in block.words)],
+    SizedWords: lambda block, _: [" ".join(visible(word.text) for word in block.words)],
     Note: lambda block, _: [visible(block.text)],
     Legend: lambda block, _: _legend(block),
     Card: _card,

@@ -11,9 +11,7 @@ from nbsal.evaluation.audit.result import Audit
 from nbsal.evaluation.clouds import Cloud, rank, weigh
 from nbsal.explain.saliency import Saliency
 from nbsal.render.headline import Phrase, phrases, plain
-from nbsal.render.sheet import Block, Heading, Note, Sentence, Sheet
-from nbsal.render.sheet import Cloud as DrawnCloud
-from nbsal.render.sheet import CloudWord as DrawnWord
+from nbsal.render.sheet import Block, Heading, Note, Sentence, Sheet, SizedWord, SizedWords
 from nbsal.support.errors import Cancelled, InputError, NbsalError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
@@ -199,7 +197,7 @@ def _cloud_blocks(result: WordClouds, label: str) -> list[Block]:
     """The words of a class in order, larger if they weigh more."""
     heading = Heading(phrases(label), predicted(result, label))
     words = [
-        DrawnWord(
+        SizedWord(
             entry.word,
             _type_size(entry.share),
             not result.audit or entry.state == "changes",
@@ -209,7 +207,7 @@ def _cloud_blocks(result: WordClouds, label: str) -> list[Block]:
         )
         for entry in result.words[label]
     ]
-    return [heading, DrawnCloud(words, result.hues[label]) if words else Note(f"No word scores for {label}.")]
+    return [heading, SizedWords(words, result.hues[label]) if words else Note(f"No word scores for {label}.")]
 
 
 def _type_size(share: float) -> float:

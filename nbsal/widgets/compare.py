@@ -10,7 +10,16 @@ from nbsal.explain.lazy import Explainer, HiddenWords, checking
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentences.statement import Statement
 from nbsal.render.headline import phrases
-from nbsal.render.sheet import Beside, Block, Dots, Heading, Legend, Sentence, Sheet, Table
+from nbsal.render.sheet import (
+    Beside,
+    Block,
+    CellTable,
+    Dots,
+    Heading,
+    Legend,
+    Sentence,
+    Sheet,
+)
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
@@ -222,7 +231,7 @@ class Compare(ExplainerView):
             *(block for title, text in texts[2:] for block in (Heading(phrases(title)), text)),
             Legend(any(np.any(scores < 0) for scores in pair.shares), "for", unit),
             Heading(phrases(pair.heading()), "A (ring) · B (disc)"),
-            Table([(row.name + row.part, Dots(*row.shares, low, high), *row.texts) for row in rows], right=(2, 3)),
+            CellTable([(row.name + row.part, Dots(*row.shares, low, high), *row.texts) for row in rows], right=(2, 3)),
         ]
         return Sheet(pair.caption(), blocks, pair.notes())
 

@@ -17,7 +17,7 @@ from nbsal.model.text.tokens import Row
 from nbsal.render import html
 from nbsal.render.headline import percent, phrases
 from nbsal.render.html import ScoredSpan
-from nbsal.render.sheet import Block, Chart, Curve, Heading, Sentence, Sheet
+from nbsal.render.sheet import Block, Chart, ChartLine, Heading, Sentence, Sheet
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.widgets.cached_view import CachedView, Panel, PanelJob
@@ -249,11 +249,11 @@ def results_answers(curves: Sequence[GameCurve], game: str) -> list[str]:
     ]
 
 
-def _drawn_curve(curve: GameCurve, probable: bool = True) -> Curve:
+def _drawn_curve(curve: GameCurve, probable: bool = True) -> ChartLine:
     mean = percent(curve.area, 0) if probable else f"{curve.area:+.3g}"
     name = f"{html.label(curve_name(curve.name), 48)} · mean {mean}"
     band = None if curve.low is None or curve.high is None else (curve.low.tolist(), curve.high.tolist())
-    return Curve(name, curve.fractions, curve.values.tolist(), band, is_random(curve.name))
+    return ChartLine(name, curve.fractions, curve.values.tolist(), band, is_random(curve.name))
 
 
 def _word_ticks(count: int) -> list[tuple[float, str]]:

@@ -75,7 +75,7 @@ def test_words_of_few_texts_are_drawn_smaller():
     few = Clouds(texts[:20], idf={"film": 0.1, "rarest": 1.0}, unit="word").wait()._clouds[0]["words"]
     assert few[-1]["share"] > 2 * shares["word00"], "of few texts no word is in many"
     assert "not tested: no model" in view.result.caption() and cloud["words"][0]["state"] == "ranked"
-    (drawn,) = (block for block in view.sheet().blocks if isinstance(block, sheet.Cloud))
+    (drawn,) = (block for block in view.sheet().blocks if isinstance(block, sheet.SizedWords))
     assert len({word.size for word in drawn.words}) == 2 and {word.text for word in drawn.words} == shares.keys()
     assert view.to_frame()["texts"].tolist() == [40, *[1] * 40]
 

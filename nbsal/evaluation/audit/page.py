@@ -8,7 +8,7 @@ from nbsal.render import html
 from nbsal.render.headline import percent, phrases
 from nbsal.render.html import ScoredSpan
 from nbsal.render.names import word_name
-from nbsal.render.sheet import Block, Heading, Marked, Sentence, Sheet, Table
+from nbsal.render.sheet import Block, CellTable, Heading, Marked, Sentence, Sheet
 
 WORDS, SLICES, MISTAKES, EXAMPLES = 20, 12, 50, 3  # rows of each table, and texts of a word
 BEYOND_CHANCE = "\N{BLACK DIAMOND} beyond chance"
@@ -106,7 +106,7 @@ def spans_of(audit: Any, number: int) -> list[list[ScoredSpan]]:
 
 
 def _section(title: str, note: str, head: list[str], rows: list[list[Any]]) -> list[Block]:
-    return [Heading(phrases(title), note), Table([list(map(str, row)) for row in rows], head)]
+    return [Heading(phrases(title), note), CellTable([list(map(str, row)) for row in rows], head)]
 
 
 def _plain(text: Any) -> str:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from nbsal.render.headline import Phrase, phrases
-from nbsal.render.sheet import Block, Cell, Heading, Table
+from nbsal.render.sheet import Block, Cell, CellTable, Heading
 from nbsal.support.validation import plural
 
 WIDEST = 8  # classes up to which all pairs are a table; of more, the mistakes are a list
@@ -88,9 +88,9 @@ class Confusion:
         heading = Heading(phrases(self.heading()), self.note())
         if not self.is_table:
             rows = [(f"{label} {ARROW} {name}", [("class", self.text((label, name)))]) for label, name in self.pairs()]
-            return [heading, Table(rows)]
+            return [heading, CellTable(rows)]
         cells: list[list[Cell]] = [[label, *(self._cell(label, k) for k in self.classes)] for label in self.classes]
-        return [heading, Table(cells, ["", *self.classes], right=range(1, len(self.classes) + 1))]
+        return [heading, CellTable(cells, ["", *self.classes], right=range(1, len(self.classes) + 1))]
 
     def _cell(self, label: str, prediction: str) -> list[Phrase]:
         text = self.text((label, prediction))

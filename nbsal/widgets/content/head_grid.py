@@ -10,7 +10,7 @@ import numpy as np
 from nbsal.heads.counts import HeadStudy
 from nbsal.model.head_mask import HeadMask, Heads
 from nbsal.render.headline import percent, phrases
-from nbsal.render.sheet import Block, Cell, Heading, Table, Tile
+from nbsal.render.sheet import Block, Cell, CellTable, Heading, Tile
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
@@ -114,7 +114,7 @@ class HeadGrid:
         """The finding, and a word for each head; those that are off are struck."""
         rows: list[list[Cell]] = [[f"block {block}", *map(_tile, row)] for block, row in enumerate(self.cells)]
         head = ("head", *map(str, range(self.roles.shape[1])))
-        return [Heading(phrases(self.finding()), self.caption()), Table(rows, head, right=(0,))]
+        return [Heading(phrases(self.finding()), self.caption()), CellTable(rows, head, right=(0,))]
 
     def notes(self) -> list[str]:
         """How many heads are on, and what is known of them."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from nbsal.render import html
 from nbsal.render.headline import percent, phrases
-from nbsal.render.sheet import Block, Cell, Marked, Note, Table
+from nbsal.render.sheet import Block, Cell, CellTable, Marked, Note
 from nbsal.widgets.content.excerpts import excerpt_spans
 from nbsal.widgets.content.text_table import Entry, TablePage
 
@@ -18,7 +18,7 @@ def table_blocks(page: TablePage, start: Callable[[int], str]) -> list[Block]:
     rows = [_cells(entry) for entry in page.rows]
     rows += [[str(number), [("quiet", start(number))], "", ""] for number in page.waiting]
     opened = next((at for at, entry in enumerate(page.rows) if entry.number == page.opened_number), None)
-    return [Table(rows, HEADINGS, chosen=opened), Note(page.position())]
+    return [CellTable(rows, HEADINGS, chosen=opened), Note(page.position())]
 
 
 def _cells(entry: Entry) -> list[Cell]:
