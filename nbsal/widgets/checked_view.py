@@ -11,7 +11,7 @@ import traitlets
 
 from nbsal.explain.explained import Explanation
 from nbsal.explain.lazy import Explainer, HiddenWords, checking
-from nbsal.explain.sentences.decision_facts import Check, Outcome, Search, budget
+from nbsal.explain.sentences.decision_facts import PASSES, Check, Outcome, Search, budget
 from nbsal.explain.sentences.statement import Statement
 from nbsal.methods.lazy import Ablation, Subject
 from nbsal.support.errors import Cancelled
@@ -131,8 +131,8 @@ class CheckedView(View):
         check = result.checks.get(self.row_of(result))
         return check is not None and not check.first
 
-    def _offered(self, passes: Any = True) -> dict[str, Any]:
-        return {"state": "offered", "passes": budget(passes) * self.rows_checked}
+    def _offered(self, passes: int = PASSES) -> dict[str, Any]:
+        return {"state": "offered", "passes": passes * self.rows_checked}
 
     def _asked_passes(self) -> Any:
         return True if self.check is False or self.check == AUTO else self.check
@@ -167,7 +167,7 @@ class CheckedView(View):
             self._lock.notify_all()
 
     def _run_check(self, passes: Any, result: Any, row: int, inputs: dict[str, Any], job: jobs.Job) -> None:
-        offered = self._offered(True if passes == AUTO else passes)
+        offered = self._offered(budget(True if passes == AUTO else passes))
         limit = offered["passes"]
         with self._ending(job, offered):
             explainer = self.explainer_for(inputs)

@@ -115,12 +115,12 @@ class Clouds(CorpusView):
 
     def measure(self, inputs: dict[str, Any], job: jobs.Job, meter: Meter) -> None:
         """Hide the words of the clouds in every text that has them, a few at first."""
-        from nbsal.evaluation.audit.measure import AuditSettings, stages
-        from nbsal.evaluation.cache import Cache
-
         if self.plain_result is not None or inputs["unit"] == "token":
             self._untested = "not tested: no model" if self.plain_result is not None else "tokens are not tested"
             return
+        from nbsal.evaluation.audit.measure import AuditSettings, stages  # imports torch
+        from nbsal.evaluation.cache import Cache
+
         words = self.summarize(self._saliencies, inputs, job).to_test()
         if self._hidden == words:
             return

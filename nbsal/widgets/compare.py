@@ -104,10 +104,6 @@ class Compare(ExplainerView):
         """The ComparedPair on display."""
         return None if self._computed is None else replace(self._computed, scale=self.scale, level=self.level)
 
-    @property
-    def explained(self) -> Saliency | None:
-        return None if self._computed is None else self._computed.first
-
     def selected(self) -> "pandas.DataFrame":
         return self._selected_rows(replace(self.result, level="token").to_frame())
 

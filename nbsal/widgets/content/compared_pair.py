@@ -52,6 +52,10 @@ class ComparedPair:
             message = "Compare needs two explanations of the same text with the same tokens."
             raise InputError(message, argument="other", value=self.second)
 
+    def rows(self) -> Sequence[Saliency]:
+        """The explanations of both."""
+        return self.both
+
     @property
     def both(self) -> tuple[Saliency, Saliency]:
         return self.first, self.second
