@@ -101,11 +101,11 @@ class Audit(CorpusView):
 
     def measure(self, inputs: dict[str, Any], job: jobs.Job, meter: Meter) -> None:
         """Hide the words, a few at first; a cancelled audit resumes where it was."""
-        from nbsal.evaluation.audit.measure import AuditSettings, stages
-        from nbsal.evaluation.cache import Cache
-
         if self.plain_result is not None or self._least == inputs["least"]:
             return
+        from nbsal.evaluation.audit.measure import AuditSettings, stages  # imports torch
+        from nbsal.evaluation.cache import Cache
+
         self._least, self._cache = None, self._cache or Cache()
         self._cache.keep(self.explainer, self._saliencies)
         settings = AuditSettings(self._groups, self._other, inputs["least"], grows=True)
