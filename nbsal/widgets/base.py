@@ -32,7 +32,7 @@ no scripts run. This is a complete view:
             return {"bars": [[word, score / saliency.largest] for word, score in zip(words["word"], words["score"])]}
 
 `Bars(explain, text="A joy.")` shows it. Its page can set only traits that are also tagged `page=True`. More hooks:
-`render_html` and `render_png` (exports), `from_explainer` and `from_result` (initial traits), `accepts` (finished
+`sheet` (static HTML, picture and terminal), `from_explainer` and `from_result` (initial traits), `accepts` (finished
 results that the view shows without an explainer), `steps` (the views that the line "Next:" opens below it). The page
 sends requests as messages: `ask("name", {...})` is answered by `handle_name(**arguments)` on the worker, or at once if
 `immediate` has the name.
