@@ -6,6 +6,7 @@ NUMBERS = "no one two three four five six seven eight nine ten".split()
 CERTAIN = 0.9995
 CLOSE = 0.001  # probabilities that differ by less are told apart by a second digit
 
+ChangeRow = tuple[str, float, float, str, str]  # a name, shares before and now, and both as percentages
 Phrase = tuple[str, str]  # the kind "text", "class", "for", "against" or "struck", and the words
 
 
@@ -68,6 +69,16 @@ def change_words(before: float, after: float) -> tuple[str, str]:
     close = abs(before - after) < CLOSE
     first, second = (percent(share, 2) if close else confidence(share) for share in (before, after))
     return first.removesuffix("\u202f%"), second
+
+
+def change_row(name: str, before: float, now: float) -> ChangeRow:
+    """A class before and after some change; without a change there is no first percentage.
+
+    >>> change_row("positive", 0.998, 0.971)
+    ('positive', 0.998, 0.971, '99.8', '97.1\u202f%')
+    """
+    words = ("", percent(now)) if before == now else change_words(before, now)
+    return name, round(float(before), 4), round(float(now), 4), *words
 
 
 def confidence(probability: float) -> str:

@@ -1,7 +1,7 @@
 """The Games view: tokens are hidden or revealed step by step in the order of their scores, and the decision follows."""
 
 import base64
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,14 +22,21 @@ from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Axes, Figure, pandas
 from nbsal.widgets.cached_view import CachedView, Panel, PanelJob
+from nbsal.widgets.content import line_chart
 from nbsal.widgets.content.game_words import (
+    axis_label,
     curve_name,
     finding,
     footnote,
     is_random,
     quantity,
+    results_answers,
     results_finding,
+    share_tag,
+    step_changes,
+    step_hint,
     step_phrases,
+    step_tag,
 )
 from nbsal.widgets.content.token_games import (
     MAX_STEPS,
@@ -43,12 +50,9 @@ from nbsal.widgets.content.token_games import (
 from nbsal.widgets.highlight import scored_text, text_html
 from nbsal.widgets.page.html_export import asset
 from nbsal.widgets.page.last_value import LastValue
-from nbsal.widgets.page.wire import LIKELIEST
 
-DIGITS = 6
 HIGHEST_FIRST = "highest score first"
 CURVE_NAMES = (HIGHEST_FIRST, RANDOM_NAME)
-VERBS = {"hiding": "hidden", "revealing": "revealed"}
 INTERVAL = "95\u202f% interval"  # what the bands of many texts show
 SIZE, PLOT = (7.0, 3.4), 2.2  # inches of a picture, and of the plot in one below a text
 RANDOM_DASH = (0, (5, 4))
@@ -135,14 +139,7 @@ class Games(GameView):
     def publish(self, result: Any) -> dict[str, Any]:
         if not isinstance(result, Results):
             return super().publish(result)
-        curves = {game: [_curve_traits(curve) for curve in curves] for game, curves in results_curves(result).items()}
-        game = {
-            "lines": curves,
-            "findings": {game: results_finding(result, game) for game in GAMES},
-            "quantity": result.metric.value,
-            "band": INTERVAL,
-        }
-        return {"_game": game, "_result": {"notes": list(result.notes)}}
+        return {"_game": results_traits(result), "_result": {"notes": list(result.notes)}}
 
     def to_frame(self) -> "pandas.DataFrame":
         self._require_result()
@@ -241,7 +238,7 @@ def chart_of(games: TokenGames, game: str, at: int) -> Chart:
         [replace(curve, name=name) for curve, name in zip(games.curves(game), CURVE_NAMES, strict=False)],
         finding(games, game),
         quantity(games),
-        f"words {VERBS[game]}, highest score first",
+        axis_label(game),
         _range(games),
         games.probable,
         len(games.labels) == 2,
@@ -251,9 +248,8 @@ def chart_of(games: TokenGames, game: str, at: int) -> Chart:
 
 
 def results_chart(results: Results, game: str) -> Chart:
-    steps = f"share of the tokens {VERBS[game]}, highest score first"
-    curves = results_curves(results)[game]
-    return Chart(curves, results_finding(results, game), results.metric.value, steps, INTERVAL)
+    heading = results_finding(results, game)
+    return Chart(results_curves(results)[game], heading, results.metric.value, axis_label(game, "token"), INTERVAL)
 
 
 def chart_html(chart: Chart) -> str:
@@ -309,23 +305,14 @@ def draw_chart(ax: "Axes", chart: Chart, hues: Sequence[str] = DARK) -> None:
     if chart.halved:
         ax.axhline(0.5, color=ink, linewidth=0.8, linestyle=":", alpha=0.7)
     ax.set_xlim(-0.01, 1.01)
-    ax.set_xticks(*_ticks(chart.count))
+    ticks = line_chart.count_ticks(chart.count) if chart.count else line_chart.share_ticks()
+    ax.set_xticks(*zip(*ticks, strict=True))
     ax.set_xlabel(chart.steps)
     ax.set_ylabel(html.label(chart.quantity, 48))
     _colour_axes(ax, ink)
     legend = ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, frameon=False, fontsize=8)
     for text in legend.get_texts():
         text.set_color(ink)
-
-
-def _ticks(count: int) -> tuple[list[float], list[str]]:
-    """Shares of the width and their labels: up to five whole numbers of words, or percentages."""
-    if not count:
-        shares = [0, 0.25, 0.5, 0.75, 1]
-        return shares, [percent(share, 0) for share in shares]
-    steps = min(4, count)
-    words = [int(count * step / steps + 0.5) for step in range(steps + 1)]
-    return [word / count for word in words], [str(word) for word in words]
 
 
 def _colour_axes(ax: "Axes", ink: str) -> None:
@@ -340,27 +327,50 @@ def _colour_axes(ax: "Axes", ink: str) -> None:
 
 
 def game_traits(games: TokenGames) -> dict[str, Any]:
-    """The games on one text as the page reads them; of many labels only those that are predicted at some step."""
-    labels = list(range(len(games.labels)))
-    if len(labels) > LIKELIEST:
-        predicted = (values.argmax(1).tolist() for values in games.outcomes.values())
-        labels = sorted({games.label}.union(*predicted))
-    lines = {game: [_curve_traits(curve) for curve in games.curves(game)] for game in games.outcomes}
-    for curves in lines.values():
-        curves[0]["name"] = HIGHEST_FIRST
+    """The games on one text as the page reads them."""
+    lines = {
+        game: [_line(curve, name, games.probable) for curve, name in zip(games.curves(game), CURVE_NAMES, strict=False)]
+        for game in games.outcomes
+    }
+    ticks = line_chart.count_ticks(len(games.order))
     return {
         "lines": lines,
-        "findings": {game: finding(games, game) for game in games.outcomes},
+        "axes": {game: line_chart.axes(lines[game], games.probable, axis_label(game), ticks) for game in lines},
+        "findings": {game: finding(games, game) for game in lines},
+        "footnotes": {game: footnote(game) for game in lines},
+        "tags": _by_step(games, step_tag),
+        "hints": _by_step(games, step_hint),
+        "changes": _by_step(games, step_changes),
+        "statements": {game: _statements(games, game) for game in lines},
         "quantity": quantity(games),
         "band": _range(games),
-        "unit": games.labels[games.label],
-        "probable": games.probable,
+        "halved": len(games.labels) == 2,
         "points": list(games.steps),
         "order": [list(word) for word in games.order],
-        "labels": [games.labels[i] for i in labels],
-        "outcomes": {game: _rounded(values[:, labels]) for game, values in games.outcomes.items()},
-        "statements": {game: _statements(games, game) for game in games.outcomes},
     }
+
+
+def results_traits(results: Results) -> dict[str, Any]:
+    """The curves of many texts as the page reads them."""
+    curves = results_curves(results)
+    lines = {game: [_line(curve, curve_name(curve.name)) for curve in curves[game]] for game in GAMES}
+    ticks = line_chart.share_ticks()
+    return {
+        "lines": lines,
+        "axes": {game: line_chart.axes(lines[game], True, axis_label(game, "token"), ticks) for game in GAMES},
+        "findings": {game: results_finding(results, game) for game in GAMES},
+        "footnotes": {game: footnote(game, "token") for game in GAMES},
+        "tags": {game: [share_tag(share, game) for share in curves[game][0].fractions] for game in GAMES},
+        "answers": {game: results_answers(curves[game], game) for game in GAMES},
+        "quantity": results.metric.value,
+        "band": INTERVAL,
+        "halved": False,
+    }
+
+
+def _by_step(games: TokenGames, describe: Callable[[TokenGames, str, int], Any]) -> dict[str, list[Any]]:
+    """What is said of each step of each game."""
+    return {game: [describe(games, game, step) for step in range(len(games.steps))] for game in games.outcomes}
 
 
 def _range(games: TokenGames) -> str:
@@ -375,13 +385,6 @@ def _statements(games: TokenGames, game: str) -> list[dict[str, Any] | None]:
     return [None, *statements[1:]] if game == "hiding" else list(statements)
 
 
-def _curve_traits(curve: GameCurve) -> dict[str, Any]:
-    traits: dict[str, Any] = {"at": _rounded(curve.fractions), "values": _rounded(curve.values)}
-    if curve.low is not None and curve.high is not None:
-        traits |= {"low": _rounded(curve.low), "high": _rounded(curve.high)}
-    named = {"name": curve_name(curve.name), "random": is_random(curve.name)}
-    return named | {"area": round(curve.area, DIGITS)} | traits
-
-
-def _rounded(values: Any) -> Any:
-    return np.round(np.asarray(values, float), DIGITS).tolist()
+def _line(curve: GameCurve, name: str, probable: bool = True) -> dict[str, Any]:
+    points = {"at": curve.fractions, "values": curve.values, "low": curve.low, "high": curve.high}
+    return line_chart.line(name, curve.area, probable, is_random(curve.name), **points)

@@ -17,6 +17,8 @@ from nbsal.support.validation import checked
 from nbsal.widgets.cached_view import CachedView, TextResult
 from nbsal.widgets.content.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
 from nbsal.widgets.content.head_parts import (
+    MAP_TOO_LONG,
+    MAX_TOKENS,
     MAX_WORDS,
     UNMASKED,
     ZEROED,
@@ -25,6 +27,7 @@ from nbsal.widgets.content.head_parts import (
     GridPanel,
     HeadAttention,
     HeadEffect,
+    effect_traits,
     grid_traits,
     masks_heads,
 )
@@ -52,6 +55,7 @@ class HeadView(CachedView):
     _heads = traitlets.Dict().tag(sync=True)
     _effect = traitlets.Dict().tag(sync=True)
     _attention = traitlets.Dict().tag(sync=True)
+    _attended = traitlets.Dict().tag(sync=True)  # what the selected words attend to
 
     @checked
     def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
@@ -112,13 +116,33 @@ class HeadView(CachedView):
 
     def publish(self, result: Any) -> dict[str, Any]:
         traits = super().publish(result)
-        effect = result.parts.get("effect")
+        effect, grid, attention = (result.parts.get(name) for name in ("effect", "grid", "attention"))
+        decision = traits["_result"]
+        traits["_effect"] = effect_traits(effect, decision["prediction"], decision["probabilities"])
+        if grid is not None:
+            masked, measured = masks_heads(decision["method"]), effect is not None and effect.without is not None
+            traits["_heads"]["count"] = grid.count(masked, measured)
+        if attention is not None and grid is not None:
+            traits["_attention"]["heading"] = attention.heading(grid.habit(attention.head))
+            traits["_attended"] = self._attended_traits(attention, grid)
+        elif len(result.saliency.row) > MAX_TOKENS:
+            traits["_attention"] = {"why": MAP_TOO_LONG}
         if effect is not None and effect.without is not None and effect.off:
             traits["_result"]["notes"].append(ZEROED)
             probability = dict(traits["_result"]["probabilities"]).get(result.saliency.target)
             statement = result.saliency.statement(probability, effect.heads_off(result.saliency))
             traits["_statements"] = [statement.to_json()]
         return traits
+
+    @traitlets.observe("selection")
+    def _show_attended(self, change: Any) -> None:
+        if self.attention is not None and self.grid is not None:
+            self._attended = self._attended_traits(self.attention, self.grid)
+
+    def _attended_traits(self, attention: HeadAttention, grid: HeadGrid) -> dict[str, Any]:
+        """What the selected words attend to."""
+        heading = attention.heading(grid.habit(attention.head), self.selection)
+        return {"selection": list(self.selection), "heading": heading}
 
     def effect_notes(self) -> list[str]:
         """What the numbers before and after are of, or that no head is off in the answer."""
@@ -140,8 +164,7 @@ class HeadView(CachedView):
         content = "" if self.grid is None else self.grid.render_html(self.effect_notes())
         if self.attention is None or self.grid is None:
             return content
-        block, head = self.attention.head
-        return content + self.attention.render_html(self.grid.cells[block][head].habit)
+        return content + self.attention.render_html(self.grid.habit(self.attention.head))
 
 
 @checked
@@ -241,6 +264,5 @@ def heads_png(view: HeadView, saliencies: list[Saliency], with_heads: bool = Tru
         side = WORD * words
         ax = figure.add_axes((6 * WORD / width, 0.5 * WORD / height, side / width, side / height))
         attention.plot(ax)
-        block, head = attention.head
-        ax.set_title(attention.heading(grid.cells[block][head].habit), fontsize=8, loc="left", parse_math=False)
+        ax.set_title(attention.heading(grid.habit(attention.head)), fontsize=8, loc="left", parse_math=False)
     return text_lines.png(figure)

@@ -43,7 +43,7 @@ def test_a_step_carries_the_text_the_class_and_the_method_along(view, step, kind
 def test_the_step_to_all_texts_names_the_word_that_matters_and_the_samples(view):
     after = view.next("texts").wait()
     assert isinstance(after, Browse) and after.token in TEXT
-    assert 0 < len(after.to_frame()) and after.to_frame()["text"].str.lower().str.contains(after.token).all()
+    assert len(after.to_frame()) > 0 and after.to_frame()["text"].str.lower().str.contains(after.token).all()
 
 
 def test_the_texts_that_a_model_was_shown_last_are_known(load):

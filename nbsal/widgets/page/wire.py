@@ -13,6 +13,7 @@ import numpy as np
 from nbsal.explain.explained import Explanation, Floats
 from nbsal.methods.lazy import Subject, tokenize
 from nbsal.model.text.tokens import Row
+from nbsal.render.headline import percent
 
 LARGEST = float(np.finfo(np.float32).max)
 TYPES = "<i4", "<i4", "<u2"  # of starts, ends and flags
@@ -98,6 +99,7 @@ def decision(explanation: Explanation, subject: Subject | None = None) -> dict[s
         "layer": explanation.provenance.get("parameters", {}).get("layer"),
         "names": names,
         "probabilities": listed_outcomes,
+        "percentages": [percent(share) for _, share in listed_outcomes],
         "confidence": explanation.confidence,
         "answer": [int(span[1]), int(span[2])] if span and explanation.probabilities.ndim == 2 else None,
         "about_target": explanation.about_target,

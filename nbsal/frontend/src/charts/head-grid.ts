@@ -4,7 +4,6 @@ import type { Context } from "../page/context";
 import { closest, consume, h, uniqueId } from "../page/dom";
 import { nextItem } from "../page/keyboard";
 import type { Head, HeadsTraits } from "../page/traits";
-import { headName } from "../panels/head-words";
 
 const HINT = "Click a head to see its attention; Shift+click or Delete switches it on or off.";
 
@@ -46,11 +45,8 @@ export function headGrid(context: Context<HeadsTraits>, { isOn, toggle }: Return
   const describe = (i: number) => {
     const [block, head] = headAt(i);
     const state = headsAct(context) ? ` \u00b7 ${isOn([block, head]) ? "on" : "off"}` : "";
-    readout.replaceChildren(
-      h("b", {}, headName([block, head])),
-      `${state} \u00b7 `,
-      get("_heads").about?.[block][head] ?? "",
-    );
+    const { names, about } = get("_heads");
+    readout.replaceChildren(h("b", {}, names?.[block][head]), `${state} \u00b7 `, about?.[block][head] ?? "");
   };
   const activate = (i: number) => {
     cells[active]?.classList.remove("nbsal-active");
@@ -116,7 +112,7 @@ export function headGrid(context: Context<HeadsTraits>, { isOn, toggle }: Return
   };
   const drawCell = (cell: HTMLElement, i: number) => {
     const [block, head] = headAt(i);
-    const { kinds, words, habits } = get("_heads");
+    const { kinds, words, habits, names } = get("_heads");
     const [long, short] = words?.[block][head] ?? [];
     const on = isOn([block, head]) || !headsAct(context);
     const text = long ?? (on ? "" : "off");
@@ -125,7 +121,7 @@ export function headGrid(context: Context<HeadsTraits>, { isOn, toggle }: Return
     cell.setAttribute("aria-selected", String(String(get("head")) === `${block},${head}`));
     const state = headsAct(context) ? `, ${on ? "on" : "off"}` : "";
     const name = [...new Set([long ?? habits?.[block][head], short])].filter(Boolean).join(", "); // what is seen is in it
-    cell.setAttribute("aria-label", `Block ${block}, head ${head}: ${name}${state}`);
+    cell.setAttribute("aria-label", `${names?.[block][head]}: ${name}${state}`);
   };
   const draw = () => {
     const { kinds } = get("_heads");

@@ -1,7 +1,7 @@
 // An explanation in the traits that Python would set: tokens and scores packed, and what the model decided.
 
 import type { WiredTokens } from "../page/decode";
-import { plural } from "../page/format";
+import { formatPercent, plural } from "../page/format";
 import type { Decision } from "../page/traits";
 import type { Explained, Request, Scores } from "./engine";
 import type { Piece } from "./wordpiece";
@@ -63,6 +63,7 @@ export function decision(explained: Explained, { target, rows }: Scores, request
   const shares = named.labels.map((label, i): [string, number] => [label, explained.probabilities[i]]);
   shares.sort(([, first], [, second]) => second - first);
   const contrary = target === prediction ? "" : `, explained: ${target}`;
+  const listed = shares.filter(([label], i) => i < LISTED || label === target);
   return {
     caption: `${prediction} (${(100 * confidence).toFixed(1)}%)${contrary} | ${method}`,
     prediction,
@@ -70,7 +71,8 @@ export function decision(explained: Explained, { target, rows }: Scores, request
     names: {},
     method,
     layer: layer ?? "every",
-    probabilities: shares.filter(([label], i) => i < LISTED || label === target),
+    probabilities: listed,
+    percentages: listed.map(([, share]) => formatPercent(share)),
     confidence,
     answer: null,
     about_target: true,

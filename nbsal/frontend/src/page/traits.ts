@@ -1,6 +1,6 @@
 // Synced traits of each view, exactly as its Python class in `nbsal/widgets` declares them.
 
-import type { Line } from "../charts/chart-geometry";
+import type { Axes, Line } from "../charts/chart-geometry";
 import type { Pieces } from "../text/excerpt";
 import type { WiredTokens } from "./decode";
 
@@ -43,6 +43,8 @@ export type Head = [number, number];
 export type Game = "hiding" | "revealing";
 /** Each class with its probability. */
 export type Probabilities = [string, number][];
+/** A class, its probabilities before some change and now, and both as percentages; "" without a change. */
+export type Change = [string, number, number, string, string];
 
 /** What the user may choose from. */
 export interface Choices {
@@ -69,6 +71,8 @@ export interface Decision {
   method: string;
   layer: number | number[] | string | null;
   probabilities: Probabilities;
+  /** The same as percentages. */
+  percentages: string[];
   /** The probability of the prediction, also of a span; values have none. */
   confidence: number | null;
   /** First and last token of an answer span. */
@@ -198,6 +202,17 @@ export interface HeadGrid {
   about: string[][];
   /** What a head is known for, in a few words. */
   habits: string[][];
+  names: string[][];
+  /** Of each choice of heads, and of the button that makes one. */
+  labels: Record<HeadsTraits["kind"] | "only", string>;
+  /** Which heads are on, once some are switched by hand. */
+  toggled: string;
+  /** How many heads are on. */
+  count: string;
+  /** Each percentage from 0 to 100 in words, if there are thresholds. */
+  thresholds: string[];
+  /** Why a saved page has no map of another head. */
+  saved: string;
   /** 1 for a head that is on before any is toggled. */
   on: number[][];
   /** How many heads follow something, as a heading. */
@@ -207,20 +222,12 @@ export interface HeadGrid {
   named: boolean;
 }
 
-/** A decision without some heads. */
-interface DecisionWithout {
-  prediction: string;
-  /** Of what was likeliest with them. */
-  probabilities: Probabilities;
-}
-
 /** The decision without the heads that are off, and without the chosen head alone. */
 export interface HeadEffect {
-  off: number;
-  total: number;
-  without: DecisionWithout | null;
-  alone: DecisionWithout | null;
+  /** None where it is not known. */
+  changes: Change[];
   head: Head | null;
+  alone: string;
 }
 
 export interface AttentionMap {
@@ -230,8 +237,11 @@ export interface AttentionMap {
   top: number;
   /** A byte for each [query, key]. */
   map: DataView;
-  /** What the head attends to in this text, in a few words. */
-  here: string;
+  /** What the head is known for, and what it attends to in this text. */
+  heading: string;
+  /** Each percentage from 0 to 100 in words. */
+  percentages: string[];
+  why?: undefined;
 }
 
 export interface HeadsTraits extends ShadedTraits {
@@ -244,32 +254,45 @@ export interface HeadsTraits extends ShadedTraits {
   head: Head | null;
   _heads: OrEmpty<HeadGrid>;
   _effect: OrEmpty<HeadEffect>;
-  _attention: OrEmpty<AttentionMap>;
+  /** Or why there is none. */
+  _attention: AttentionMap | (Absent<Omit<AttentionMap, "why">> & { why?: string });
+  /** What the selected words attend to. */
+  _attended: OrEmpty<{ selection: number[]; heading: string }>;
 }
 
 /** Curves of both games. */
 interface Curves {
   lines: Record<Game, Line[]>;
-  /** What the curves say, as a heading. */
+  axes: Record<Game, Axes>;
+  /** What the curves say, as a heading, and how to judge them. */
   findings: Record<Game, string>;
+  footnotes: Record<Game, string>;
+  /** Each step in a few words. */
+  tags: Record<Game, string[]>;
   /** What the curves measure. */
   quantity: string;
   /** What bands show. */
   band: string;
+  /** Whether above half one class is predicted and below half the other. */
+  halved: boolean;
+}
+
+/** Curves over many texts, and their values at each step. */
+interface CorpusGames extends Curves, Absent<Omit<PlayedGames, keyof Curves | "answers">> {
+  answers: Record<Game, string[]>;
 }
 
 /** Both games on one text, step by step. */
 export interface PlayedGames extends Curves {
-  /** The class or output on the curves. */
-  unit: string;
-  probable: boolean;
+  answers?: undefined;
   /** The number of words at each step. */
   points: number[];
   /** The tokens of each word, the most important word first. */
   order: number[][];
-  labels: string[];
-  /** The probability of each label at each step. */
-  outcomes: Record<Game, number[][]>;
+  /** The words before and after each step. */
+  hints: Record<Game, Phrase[][]>;
+  /** The classes at each step; none where the output is no probability. */
+  changes: Record<Game, Change[][]>;
   /** What is said at each step; null where the text is whole. */
   statements: Record<Game, (Statement | null)[]>;
 }
@@ -277,7 +300,7 @@ export interface PlayedGames extends Curves {
 export interface GamesTraits extends ShadedTraits {
   game: Game;
   at: number;
-  _game: PlayedGames | (Curves & Absent<Omit<PlayedGames, keyof Curves>>) | Absent<PlayedGames>;
+  _game: PlayedGames | CorpusGames | Absent<PlayedGames>;
 }
 
 export type PanelName = "layers" | "games" | "heads" | "curve";

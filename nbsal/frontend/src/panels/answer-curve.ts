@@ -1,12 +1,10 @@
 // The hiding curve of an answer: the log-probability of the reply as parts of the sources are hidden, best first.
 
 import { lineChart } from "../charts/chart";
-import { ticks } from "../charts/chart-geometry";
 import type { AnswersTraits } from "../page/answer-traits";
 import type { Context } from "../page/context";
 import { h } from "../page/dom";
 import type { AnswerData } from "./answer-data";
-import { logText } from "./answer-drops";
 import { fold } from "./fold";
 
 export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) {
@@ -26,24 +24,13 @@ export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) 
     chart.legend,
   );
   function draw() {
-    const { lines, unit = "part", finding = "", band = "" } = get("_curve");
-    if (!lines) return;
+    const { lines, axes, tags = [], finding = "", band = "" } = get("_curve");
+    if (!lines || !axes) return;
     const steps = lines[0].at;
     position = Math.min(position, steps.length - 1);
-    const last = steps.length - 1;
     heading.textContent = finding;
-    chart.draw({
-      lines,
-      steps,
-      position,
-      probable: false,
-      halved: false,
-      ticks: ticks(last).map((step) => [step / last, String(step)]),
-      xLabel: `source ${unit}s hidden, highest score first`,
-      yLabel: "log-probability of a token",
-      bandLabel: band,
-      tag: `${position} hidden: ${logText(lines[0].values[position])} a token`,
-    });
+    const yLabel = "log-probability of a token";
+    chart.draw({ lines, steps, position, axes, halved: false, yLabel, bandLabel: band, tag: tags[position] });
   }
   const panel = fold<AnswerData>(context, {
     name: "curve",
