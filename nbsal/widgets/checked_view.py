@@ -104,7 +104,7 @@ class CheckedView(View):
         with self._lock:
             self._pressed = None
             if self._check_job is not None:
-                self._checking = {} if self._is_checked(self.result) else {"state": "offered", "passes": PASSES}
+                self._checking = {} if self._is_checked(self.result) else offered(PASSES)
             super().cancel()
 
     @traitlets.validate("check")
@@ -118,7 +118,7 @@ class CheckedView(View):
         """Whether a new result is going to be checked, or can be."""
         if not self._can_check(result) or self._is_checked(result):
             return {}
-        return {"state": "offered", "passes": PASSES} if self.check is False else {"state": "waiting"}
+        return offered(PASSES) if self.check is False else {"state": "waiting", "note": "checking\u2026"}
 
     def _can_check(self, result: Any) -> bool:
         is_whole = isinstance(result, Explanation) and result.provenance.get("windows", 1) == 1
@@ -163,15 +163,14 @@ class CheckedView(View):
 
     def _run_check(self, passes: Any, result: Any, row: int, inputs: dict[str, Any], job: jobs.Job) -> None:
         limit = budget(True if passes == AUTO else passes)
-        offered = {"state": "offered", "passes": limit}
-        with self._ending(job, offered):
+        with self._ending(job, offered(limit)):
             explainer = self.explainer_for(inputs)
             if row not in result.checks:  # of another layer, or it failed
                 before, result = result, self._first_checked(result, row, explainer, inputs, job)
                 self._show_check(job, before, result)
             seconds = limit * self._pass_seconds
             if passes == AUTO and seconds > LONGEST:
-                self._end_check(job, offered | {"seconds": seconds})
+                self._end_check(job, offered(limit, seconds))
                 return
             if passes == AUTO:
                 wait_for_pause(job, self._worker, lambda: False, min(max(seconds, PAUSES[0]), PAUSES[1]))
@@ -224,13 +223,14 @@ class CheckedView(View):
         except Cancelled:
             self._end_check(job, cancelled)
         except BaseException as error:  # an interrupt too, or others would wait forever
-            self._end_check(job, {"state": "failed", "why": error_text(error)})
+            self._end_check(job, {"state": "failed", "note": f"could not be checked: {error_text(error)}"})
 
     def _show_checking(self, job: jobs.Job, done: int, total: int) -> None:
         self._worker.run_waiting()  # a newer text need not wait for the end
         with self._try_lock() as locked:
             if locked and self._check_job is job:
-                self._checking = {"state": "checking", "done": done, "passes": total}
+                note = f"checking: {done} of {total} passes" if total else f"searching: {done} sets"
+                self._checking = {"state": "checking", "passes": total, "note": note}
 
     def _show_check(self, job: jobs.Job, before: Any, checked: Any) -> None:
         """Show a result with its check in place of the same one without, unless a newer one is on display."""
@@ -250,3 +250,9 @@ class CheckedView(View):
                     self._show_check(job, before, checked)
             self._end_follow_up()
         self._snapshots.refresh()
+
+
+def offered(passes: int, seconds: float | None = None) -> dict[str, Any]:
+    """The state of a check that may be asked for, with what it costs."""
+    note = f"{passes} passes" if seconds is None else f"{passes} passes, about {seconds:.0f} s"
+    return {"state": "offered", "passes": passes, "note": note}

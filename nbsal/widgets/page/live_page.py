@@ -87,7 +87,7 @@ def live_state(state: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
     note = f"Edit the text: {page['name']} answers, in this page"
     result = state["_result"] | {"notes": [*state["_result"]["notes"], *filter(None, (page["instead"], note))]}
     chosen = {name: with_list(state[name], page["methods"]) for name in ("_choices", "_other_choices") if name in state}
-    return state | chosen | {"_result": result, "_checking": {}, "_seconds": None}
+    return state | chosen | {"_result": result, "_checking": {}, "_seconds": ""}
 
 
 def _instead(method: str, other: str) -> str:

@@ -47,14 +47,14 @@ export function traitsOf(view: ViewName, answered: Answered) {
     _statements: first.rows.map((row) => unchecked(answered, tokens, first, row)),
     _checking: {},
     _preview: false,
-    _result: decision(explained, first, requests[0], named),
+    _result: decision(explained, first, requests[0], { named, tokens, parts }),
   };
   return view === "compare" ? { ...traits, ...comparedTraits(answered, tokens) } : traits;
 }
 
 /** The traits of Compare that differ from those of one explanation. */
 function comparedTraits({ parts, requests, explained, named }: Answered, tokens: Token[]) {
-  const both = explained.results.map((scores, i) => decision(explained, scores, requests[i], named));
+  const both = explained.results.map((scores, i) => decision(explained, scores, requests[i], { named, tokens, parts }));
   const compared = explained.results.map(({ target, rows, ties }): Compared => {
     return { ...predicted(explained, named.labels), target, row: rows[0], ties: ties[0] };
   });

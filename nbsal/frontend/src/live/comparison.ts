@@ -1,8 +1,8 @@
 // How far two explanations of a text agree, in the words that Python uses: the sentence and the heading of Compare.
 
 import type { Token } from "../page/decode";
+import { confidence, nameInSentence } from "../page/format";
 import type { Level, Phrase, Scale } from "../page/traits";
-import { confidence, nameInSentence } from "../text/headline";
 import { type Mark, marksOf, totals } from "../text/marks";
 
 const TOP = 5; // words whose overlap is counted

@@ -1,6 +1,7 @@
 // The model of a view in a live page: it stands where Python does, and answers from a model that runs in the page.
 
 import type { Message, Model } from "../page/context";
+import { formatPercent } from "../page/format";
 import { offlineModel } from "../page/offline";
 import type { MethodChoice, Text } from "../page/traits";
 import { partsOf, refusal, requestsOf, traitsOf, type ViewName } from "./answers";
@@ -81,13 +82,17 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
     const why = refusal(text);
     if (why) throw new Error(why);
     const [parts, requests] = [partsOf(text), requestsOf(page.view, values, page.layer)];
-    const explained = await explain(parts, requests, (share) => model.set("progress", share < 1 ? share : null));
+    const report = (share: number) => {
+      model.set("_left", formatPercent(share, 0));
+      model.set("progress", share < 1 ? share : null);
+    };
+    const explained = await explain(parts, requests, report);
     return traitsOf(page.view, { parts, requests, explained, named });
   };
   const display = (traits: State, values: State, seconds: number) => {
     setAll({ ...traits, _inputs: values });
     setAll({ _rev: (state._rev as number) + 1 }); // a view redraws once, when all is there
-    setAll({ _seconds: seconds, progress: null, status: "ready" });
+    setAll({ _seconds: `${seconds.toFixed(1)} s`, progress: null, status: "ready" });
   };
 
   const describe = (trait: string, choices: string) => {

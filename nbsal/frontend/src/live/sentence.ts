@@ -1,8 +1,8 @@
 // What is said of a result that nothing has checked: the decision and the words that are ranked first, as in Python.
 
 import type { Token } from "../page/decode";
+import { confidence, nameInSentence } from "../page/format";
 import type { Phrase, Statement } from "../page/traits";
-import { confidence, nameInSentence } from "../text/headline";
 import { marksOf, totals } from "../text/marks";
 
 const LEANING = 0.6; // probability below which a decision is doubtful

@@ -77,6 +77,8 @@ export interface Decision {
   confidence: number | null;
   /** First and last token of an answer span. */
   answer: [number, number] | null;
+  /** Of each row of scores. */
+  legends: Legend[];
   notes: string[];
   /** All settings, for a tooltip. */
   settings: string;
@@ -86,6 +88,20 @@ export interface Decision {
   signed: boolean;
   /** What the scores measure. */
   unit: string;
+}
+
+/** What stands beside a row of scores. */
+export interface Legend {
+  /** The share of all absolute scores that lies on special tokens. */
+  special: number;
+  /** How much is on words, and on special tokens. */
+  shares: string[];
+  /** The special tokens with their scores. */
+  tokens: string;
+  /** "" unless most is on special tokens. */
+  warning: string;
+  /** The strongest word, and its score. */
+  strongest: Record<Level, string[]>;
 }
 
 /** What is said of a result: how sure that is, the line below the sentence, and what was measured. */
@@ -100,13 +116,11 @@ export interface Statement {
   advice: "" | "rescue" | "search";
 }
 
-/** A check that runs, is offered, or failed; a search runs without a number of passes. */
+/** A check that runs, is offered, or failed, in words too; a search runs without a number of passes. */
 export interface Checking {
   state: "waiting" | "checking" | "offered" | "failed";
-  done?: number;
   passes?: number;
-  seconds?: number;
-  why?: string;
+  note: string;
 }
 
 export interface ViewTraits {
@@ -117,8 +131,8 @@ export interface ViewTraits {
   status: Status;
   error: string;
   progress: number | null;
-  /** Seconds until the result, as far as the progress tells. */
-  _left: number | null;
+  /** The progress in words, and the seconds that are left. */
+  _left: string;
   /** Whether Python answers; false in a saved page. */
   _live: boolean;
   /** When a page without Python was saved, and how to change it. */
@@ -132,8 +146,8 @@ export interface ViewTraits {
   _inputs: Record<string, unknown>;
   /** Whether the result is that of a quicker method, until the chosen one is ready. */
   _preview: boolean;
-  /** How long the last result took. */
-  _seconds: number | null;
+  /** How long the last result took, in words. */
+  _seconds: string;
   /** The steps from here: name, words, and whether a file of texts is needed. */
   _next: [string, string, boolean][];
   _below: string | null; // the view that was opened below, as "IPY_MODEL_" and its name
@@ -311,7 +325,7 @@ export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
   /** Panels that are scrolled out of sight. */
   _unseen: PanelName[];
   scale: Scale;
-  _layers: { scores?: DataView; why?: string; statements?: Statement[]; notes?: string[] };
+  _layers: { scores?: DataView; why?: string; statements?: Statement[]; notes?: string[]; legends?: Legend[] };
   /** Why there are no games, or "". */
   _no_games: string;
 }

@@ -2,8 +2,8 @@
 
 import type { AuditData, AuditedText, AuditTraits, Decided } from "../page/audit-traits";
 import type { Context } from "../page/context";
+import { confidence } from "../page/format";
 import type { Pieces } from "../text/excerpt";
-import { confidence } from "../text/headline";
 
 export type AuditContext = Context<AuditTraits>;
 

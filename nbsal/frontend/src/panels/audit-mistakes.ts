@@ -3,9 +3,8 @@
 import { rowList } from "../controls/row-list";
 import type { AuditData, AuditSlice, Mistake } from "../page/audit-traits";
 import { h } from "../page/dom";
-import { formatPercent, plural } from "../page/format";
+import { confidence, formatPercent, plural } from "../page/format";
 import { excerpt } from "../text/excerpt";
-import { confidence } from "../text/headline";
 import { type AuditContext, auditOf, isSame, labelOf, piecesOf, shortened, textOf } from "./audit-data";
 
 const MARK = "\u25c6"; // the sign of what is beyond chance

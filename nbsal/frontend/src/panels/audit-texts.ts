@@ -2,9 +2,9 @@
 
 import type { AuditData, AuditedWord, Decided } from "../page/audit-traits";
 import { h } from "../page/dom";
-import { plural } from "../page/format";
+import { nameInSentence, plural } from "../page/format";
 import { excerpt } from "../text/excerpt";
-import { nameInSentence, phraseNodes } from "../text/headline";
+import { phraseNodes } from "../text/headline";
 import {
   type AuditContext,
   aroundMark,

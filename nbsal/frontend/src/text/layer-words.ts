@@ -1,7 +1,6 @@
 // What the layers of a model say about a text, in words. The same as in Python.
 
-import { formatPercent, plural } from "../page/format";
-import { nameInSentence } from "./headline";
+import { formatPercent, nameInSentence, plural } from "../page/format";
 import { largestOf } from "./marks";
 
 /** The word that is the strongest in most rows: row 0 is the embeddings, row n layer n. */

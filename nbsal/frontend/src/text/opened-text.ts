@@ -6,7 +6,7 @@ import { h } from "../page/dom";
 import type { BrowseTraits } from "../page/traits";
 import { ranking } from "../panels/ranking";
 import { explanationReader } from "./explanation";
-import { nameInSentence, phraseNodes } from "./headline";
+import { phraseNodes } from "./headline";
 import { legend } from "./legend";
 import { type Mark, marksOf } from "./marks";
 import { scoredText } from "./scored-text";
@@ -46,17 +46,12 @@ export function openedText(context: Context<BrowseTraits>) {
         text.layOut({ marks, parts, answer: explanation.answer });
       }
       const scale = colourScale(context);
-      const { scores, largest } = text.paint(rows[0], scale);
+      const { scores } = text.paint(rows[0], scale);
       const weighed = text.words();
       title.textContent = `Text ${opened.number}`;
       answer.replaceChildren(...phraseNodes(opened.statement.sentence));
-      const strongest = nameInSentence(weighed.find(({ rank }) => rank === 1)?.text ?? "");
-      colours.draw(
-        largest,
-        scale,
-        scores.some((score) => score < 0),
-        strongest,
-      );
+      const negative = scores.some((score) => score < 0);
+      colours.draw(scale, negative, explanation.legends[0].strongest[level]);
       words.draw(marks, weighed, explanation.unit);
       page.classList.toggle("nbsal-scrolls", text.long());
       node.classList.toggle("nbsal-outdated", get("opened") !== opened.number);
