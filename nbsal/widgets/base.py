@@ -100,7 +100,7 @@ class View(LinkedWidget):
     status = traitlets.Unicode("ready").tag(sync=True)
     progress = traitlets.Float(None, allow_none=True).tag(sync=True)
     _left = traitlets.Unicode().tag(sync=True)  # the progress in words, and the seconds that are left
-    _seconds = traitlets.Unicode().tag(sync=True)  # how long the last result took
+    _seconds = traitlets.Unicode().tag(sync=True)  # that there is a result, and how long it took
     _inputs = traitlets.Dict().tag(sync=True)  # the values of page traits for which the result on display was computed
     _preview = traitlets.Bool(False).tag(sync=True)  # whether a quicker method stands in for the result
     _live = traitlets.Bool(True).tag(sync=True)  # whether Python answers; False in a saved page
@@ -276,7 +276,7 @@ class View(LinkedWidget):
             with self._lock, nullcontext():
                 if self._job is job:
                     self._display(result, traits)
-                    self._seconds = f"{time.perf_counter() - start:.1f} s"
+                    self._seconds = f"Up to date \u00b7 {time.perf_counter() - start:.1f} s"
                     self._start_follow_up(result)
                     self._settle("ready")
         except BaseException as error:  # an interrupt too, or the view would compute forever

@@ -93,6 +93,7 @@ def test_the_map_names_words_on_both_axes_and_follows_the_selection(show, sheet,
     tokens(root).get_by_text("warm", exact=True).click()
     view.selection = bench.trait(sheet, "selection")
     bench.change(sheet, _attended=view._attended)
+    view.selection = []
     expect(heading).to_contain_text(f"warm attends most to {names[int(weights.argmax())]}")
     grid.get_by_role("rowheader", name="film").click()
     bench.expect_traits(sheet, selection=list(view.result.row.words[names.index("film") - 1].tokens))
@@ -106,7 +107,8 @@ def test_the_map_of_another_head_waits_for_python(show, sheet, views):
     panel = root.locator(".nbsal-attention")
     expect(panel).to_have_class(re.compile("nbsal-pending"))
     before = height(root)
-    bench.change(sheet, _attention=views["heads"]._attention | {"head": [4, 4]})
+    other = Heads(views["heads"].explainer, text=views["heads"].text, head=[4, 4]).wait()
+    bench.change(sheet, _attention=other._attention, _attended=other._attended)
     expect(panel).not_to_have_class(re.compile("nbsal-pending"))
     expect(panel.get_by_role("heading")).to_contain_text("Block 4, head 4: no known pattern")
     assert height(root) == before

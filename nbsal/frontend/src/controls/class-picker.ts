@@ -6,6 +6,7 @@ import type { Side } from "./side";
 
 /** Classes in a row; one more is shown rather than listed. */
 const LISTED = 6;
+const TYPE = "type a part of the name";
 const DRAWN = 200; // rows of the list; with more classes than that, one is found by its name
 
 type Classes = Pick<Side, "target" | "choices">;
@@ -32,7 +33,7 @@ export function classPicker(side: Classes, explain: (name: string) => void) {
   const draw = (query: string) => {
     const matches = names().filter((name) => name.toLowerCase().includes(query));
     const rest = matches.length - DRAWN;
-    const note = rest > 0 ? [h("p", { class: "nbsal-quiet" }, `${rest} more: type a part of the name`)] : [];
+    const note = rest > 0 ? [h("p", { class: "nbsal-quiet" }, `${rest} more \u00b7 ${TYPE}`)] : [];
     return [choiceGroup("Classes", matches.slice(0, DRAWN).map(row)), ...note];
   };
   const title = h("span");

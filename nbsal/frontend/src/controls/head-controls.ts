@@ -6,6 +6,7 @@ import type { HeadsTraits } from "../page/traits";
 import { popover } from "./popover";
 
 const KINDS: HeadsTraits["kind"][] = ["all", "both", "syntactic", "positional", "none"];
+const MASK_LRP_ONLY = "Heads act on Mask-LRP only.";
 const THRESHOLD_TITLE = "Share of cases in which the head attends most to that word";
 
 /** The sentence and the button where another method than Mask-LRP explains the text. */
@@ -15,7 +16,7 @@ export function methodHint({ set, live, signal }: Context<HeadsTraits>) {
     { class: "nbsal-link nbsal-needs-python", signal, click: () => set({ method: "mask-lrp" }) },
     "Use Mask-LRP",
   );
-  return h("p", { class: "nbsal-hint" }, "Heads act on Mask-LRP only.", live && " \u00b7 ", live && button);
+  return h("p", { class: "nbsal-hint" }, MASK_LRP_ONLY, live && " \u00b7 ", live && button);
 }
 
 /** @param count how many heads are off, of all */

@@ -92,7 +92,7 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
   const display = (traits: State, values: State, seconds: number) => {
     setAll({ ...traits, _inputs: values });
     setAll({ _rev: (state._rev as number) + 1 }); // a view redraws once, when all is there
-    setAll({ _seconds: `${seconds.toFixed(1)} s`, progress: null, status: "ready" });
+    setAll({ _seconds: `Up to date \u00b7 ${seconds.toFixed(1)} s`, progress: null, status: "ready" });
   };
 
   const describe = (trait: string, choices: string) => {

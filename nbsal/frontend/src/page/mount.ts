@@ -16,6 +16,8 @@ const TYPING_PAUSE = 400; // ms after the last key, until which a view stays dim
 
 /** Of a view without an explainer, whose result was passed to it. */
 const FINISHED = "A finished result \u00b7 pass an explainer to change it";
+const NOT_DRAWN = "This view could not be drawn. Run the cell again.";
+const CANCELLED = { preview: "Cancelled; showing a preview", result: "Cancelled; showing the previous result" };
 const BUSY: Status[] = ["computing", "cancelling"];
 
 type Guard = (draw: () => void) => void;
@@ -56,7 +58,7 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
         draw();
       } catch (error) {
         if (error instanceof DamagedData) fail(error.message);
-        else fail("This view could not be drawn. Run the cell again.", errorText(error));
+        else fail(NOT_DRAWN, errorText(error));
         console.error(error);
       }
     };
@@ -210,14 +212,13 @@ function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdate
 
 function stateOf(get: Context<ViewTraits>["get"], live: boolean, outdated: boolean): [string, string] {
   if (!live) return ["snapshot", get("_saved") || FINISHED];
-  const [status, seconds] = [get("status"), get("_seconds")];
+  const status = get("status");
   const preview = get("_preview") ? " \u00b7 preview" : "";
   const computing = (get("progress") === null ? "Updating\u2026" : `Computing\u2026 ${get("_left")}`) + preview;
   if (status === "computing" || (status === "ready" && outdated)) return ["computing", computing];
   if (status === "cancelling") return [status, "Stopping\u2026"];
-  if (status === "cancelled")
-    return [status, get("_rev") ? `Cancelled; showing ${preview ? "a preview" : "the previous result"}` : "Cancelled"];
+  if (status === "cancelled") return [status, get("_rev") ? CANCELLED[preview ? "preview" : "result"] : "Cancelled"];
   if (status === "error" && isBlank(get("text"))) return ["ready", "Ready"];
   if (status === "error") return [status, "Not computed"];
-  return ["ready", get("_rev") && seconds ? `Up to date \u00b7 ${seconds}` : "Ready"];
+  return ["ready", (get("_rev") && get("_seconds")) || "Ready"];
 }

@@ -146,7 +146,7 @@ export interface ViewTraits {
   _inputs: Record<string, unknown>;
   /** Whether the result is that of a quicker method, until the chosen one is ready. */
   _preview: boolean;
-  /** How long the last result took, in words. */
+  /** That there is a result, and how long it took. */
   _seconds: string;
   /** The steps from here: name, words, and whether a file of texts is needed. */
   _next: [string, string, boolean][];
