@@ -1,6 +1,7 @@
 """Sentences in pieces, so that the words they name are marked like the text; and numbers in words."""
 
 from collections.abc import Sequence
+from itertools import groupby
 
 NUMBERS = "no one two three four five six seven eight nine ten".split()
 CERTAIN = 0.9995
@@ -25,6 +26,15 @@ def phrases(*parts: str | Phrase | Sequence[Phrase]) -> list[Phrase]:
         else:
             sentence += part  # type: ignore[arg-type]
     return sentence
+
+
+def joined(sentence: Sequence[Phrase]) -> list[Phrase]:
+    """The sentence in fewer pieces: those of one kind in a row are one.
+
+    >>> joined([("text", "Without "), ("text", "it"), ("class", "positive")])
+    [('text', 'Without it'), ('class', 'positive')]
+    """
+    return [(kind, plain(list(pieces))) for kind, pieces in groupby(sentence, key=lambda phrase: phrase[0])]
 
 
 def plain(sentence: Sequence[Phrase]) -> str:

@@ -15,7 +15,7 @@ from nbsal.explain.sentences.statement import Statement
 from nbsal.methods.lazy import Ablation, Subject
 from nbsal.model.text.tokens import Row
 from nbsal.render import html, text_lines
-from nbsal.render.headline import percent
+from nbsal.render.headline import Phrase, joined, percent
 from nbsal.render.html import ScoredSpan
 from nbsal.render.looks import LINES
 from nbsal.render.text_lines import ScoredText
@@ -340,8 +340,8 @@ def game_traits(games: TokenGames) -> dict[str, Any]:
         "footnotes": {game: footnote(game) for game in lines},
         "tags": _by_step(games, step_tag),
         "hints": _by_step(games, step_hint),
-        "changes": _by_step(games, step_changes),
-        "statements": {game: _statements(games, game) for game in lines},
+        "changes": {game: _changes(games, game) for game in lines},
+        "sentences": {game: _sentences(games, game) for game in lines},
         "quantity": quantity(games),
         "band": _range(games),
         "halved": len(games.labels) == 2,
@@ -373,16 +373,22 @@ def _by_step(games: TokenGames, describe: Callable[[TokenGames, str, int], Any])
     return {game: [describe(games, game, step) for step in range(len(games.steps))] for game in games.outcomes}
 
 
+def _changes(games: TokenGames, game: str) -> dict[str, Any]:
+    """The rows of `step_changes`: what is the same at all steps, and the rest of each."""
+    rows = [step_changes(games, game, step) for step in range(len(games.steps))]
+    return {"classes": [row[:2] for row in rows[0]], "steps": [[row[2:] for row in step] for step in rows]}
+
+
 def _range(games: TokenGames) -> str:
     """What the band of random orders shows."""
     orders = 0 if games.random is None else len(next(iter(games.random.outcomes.values())))
     return f"range of {orders} random orders"
 
 
-def _statements(games: TokenGames, game: str) -> list[dict[str, Any] | None]:
+def _sentences(games: TokenGames, game: str) -> list[list[Phrase] | None]:
     """What is said at each step; None where no word is hidden yet, which the sentence about the whole text covers."""
-    statements = [Statement(step_phrases(games, game, at)).to_json() for at in games.steps]
-    return [None, *statements[1:]] if game == "hiding" else list(statements)
+    sentences = [joined(step_phrases(games, game, at)) for at in games.steps]
+    return [None, *sentences[1:]] if game == "hiding" else list(sentences)
 
 
 def _line(curve: GameCurve, name: str, probable: bool = True) -> dict[str, Any]:

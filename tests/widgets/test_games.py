@@ -53,7 +53,8 @@ def test_a_step_is_the_output_for_the_remaining_tokens(view, small, game):
     row = view.result.row
     coalition = [i in view.remaining or special for i, special in enumerate(row.special)]
     (logits,) = logits_of(small, [row], [[coalition]])
-    shown = {name: now for name, _, now, *_ in view._game["changes"][game][view._game["points"].index(3)]}
+    changes, step = view._game["changes"][game], view._game["points"].index(3)
+    shown = {name: now for (name, _), (now, *_) in zip(changes["classes"], changes["steps"][step], strict=True)}
     probabilities = dict(zip(small.labels, logits[0].softmax(-1).tolist(), strict=True))
     assert shown == pytest.approx(probabilities, abs=1e-4)
 
@@ -115,7 +116,7 @@ def test_where_a_game_turns_is_known_to_the_word_however_few_the_steps(reviews, 
 @pytest.mark.parametrize("head", ["sequence", "span"])
 def test_pairs_and_spans_are_played(load, head):
     view = Games(nbsal.Explainer(load("bert", head), "gradcam"), text=("Who ran?", "The dog ran home.")).wait()
-    assert bool(view._game["changes"]["hiding"][0]) is (head == "sequence")
+    assert bool(view._game["changes"]["hiding"]["classes"]) is (head == "sequence")
     assert np.isfinite(view.token_games.curves("hiding")[0].area)
 
 
@@ -198,11 +199,11 @@ def test_a_step_has_a_tag_and_names_the_words_around_it():
     games = games_of([0.9, 0.8, 0.2])
     assert step_tag(games, "hiding", 2) == f"2 words hidden: positive {percent(0.2)}"
     assert step_tag(games_of([4.0, 3.0], None, ["Paris"]), "hiding", 1) == "1 word hidden: Paris +3.00"
-    hints = [plain(step_hint(games, "hiding", step)) for step in range(3)]
+    hints = ["".join(step_hint(games, "hiding", step)) for step in range(3)]
     assert hints == ["Next: a", "Hidden last: a \u00b7 next: b", "Hidden last: b"]
     punctuation = games_of([0.9, 0.8])
     punctuation.order[0][0] = 0
-    assert "\u201c\u2014\u201d" in plain(step_hint(punctuation, "revealing", 1))
+    assert "\u201c\u2014\u201d" in step_hint(punctuation, "revealing", 1)
 
 
 @cases(

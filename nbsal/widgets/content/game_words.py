@@ -69,13 +69,12 @@ def step_tag(games: TokenGames, game: str, step: int) -> str:
     return f"{_words(games.steps[step])} {VERBS[game]}: {games.labels[games.label]} {amount}"
 
 
-def step_hint(games: TokenGames, game: str, step: int) -> list[Phrase]:
-    """The word that was hidden or revealed last, and the next one."""
+def step_hint(games: TokenGames, game: str, step: int) -> list[str]:
+    """The word that was hidden or revealed last, and the next one, each after what is said of it."""
     count, names = games.steps[step], games.names
-    hint = phrases(f"{VERBS[game].capitalize()} last: ", ("class", names[count - 1])) if count else []
-    if count < len(names):
-        hint = phrases(hint, " \u00b7 next: " if count else "Next: ", ("class", names[count]))
-    return hint
+    last = [f"{VERBS[game].capitalize()} last: ", names[count - 1]] if count else []
+    following = [" \u00b7 next: " if count else "Next: ", names[count]] if count < len(names) else []
+    return last + following
 
 
 def step_changes(games: TokenGames, game: str, step: int) -> list[ChangeRow]:

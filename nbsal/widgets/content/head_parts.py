@@ -259,9 +259,10 @@ def grid_traits(grid: HeadGrid) -> dict[str, Any]:
     """A grid as the page reads it."""
     fields = {"kinds": "kind", "words": "words", "about": "about", "habits": "habit"}
     blocks, heads = map(range, grid.roles.shape)
+    block_names, head_names = [f"Block {block}" for block in blocks], [f"head {head}" for head in heads]
     return {
         **{name: [[getattr(cell, own) for cell in row] for row in grid.cells] for name, own in fields.items()},
-        "names": [[head_name(block, head) for head in heads] for block in blocks],
+        "names": [block_names, head_names],
         "labels": grid.kind_labels(),
         "toggled": grid.toggled_label(),
         "count": grid.caption(),

@@ -8,7 +8,7 @@ import type { Explanation } from "../text/explanation";
 import { ranks } from "../text/marks";
 import { hoverSender } from "../text/scored-text";
 import { attentionOf, type Unit, unitsOf } from "./attention-units";
-import { type headSwitches, headsAct } from "./head-grid";
+import { headName, type headSwitches, headsAct } from "./head-grid";
 import { heatmap } from "./heatmap";
 
 const AXES = "rows attend to columns";
@@ -64,7 +64,6 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
   const setTitle = (text: string) => {
     if (title.textContent !== sanitize(text)) title.textContent = sanitize(text); // screen readers tell a change
   };
-  const nameOf = ([block, head]: Head) => get("_heads").names?.[block][head] ?? "";
   const habitOf = ([block, head]: Head) => get("_heads").habits?.[block][head] ?? "";
   const selectedUnits = () => {
     const selection = new Set(get("selection"));
@@ -93,7 +92,7 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
     units = unitsOf(explanation.tokens, explanation.parts, get("level"));
     weights = units.map((unit) => attentionOf(unit, units, weight));
     firstRow = rowsInSight();
-    drawnHead = nameOf(head);
+    drawnHead = headName(context, head);
     const largest = weights.reduce((most, row) => Math.max(most, ...row), 0);
     const rowNames = units.slice(firstRow, firstRow + MOST_ROWS);
     grid.draw({
@@ -143,7 +142,7 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
       axes.textContent = "";
       [units, body.hidden] = [[], true];
     } else if (!drawnHead && head) {
-      setTitle(`${nameOf(head)}: ${habitOf(head)}`);
+      setTitle(`${headName(context, head)}: ${habitOf(head)}`);
       body.hidden = true;
     }
     node.classList.toggle("nbsal-pending", !text); // the map of another head stays, dim, until this one's is there

@@ -11,6 +11,10 @@ const HINT = "Click a head to see its attention; Shift+click or Delete switches 
 export const headsAct = ({ get }: Pick<Context<HeadsTraits>, "get">) =>
   get("method") === "" || get("method").startsWith("mask-lrp");
 
+/** The name of a head, or "" before there is a grid. */
+export const headName = ({ get }: Pick<Context<HeadsTraits>, "get">, head: Head) =>
+  (get("_heads").names ?? []).map((names, i) => names[head[i]]).join(", ");
+
 /** The heads that are on, and a function that switches one. */
 export function headSwitches(context: Context<HeadsTraits>) {
   const { get, set, live } = context;
@@ -45,8 +49,8 @@ export function headGrid(context: Context<HeadsTraits>, { isOn, toggle }: Return
   const describe = (i: number) => {
     const [block, head] = headAt(i);
     const state = headsAct(context) ? ` \u00b7 ${isOn([block, head]) ? "on" : "off"}` : "";
-    const { names, about } = get("_heads");
-    readout.replaceChildren(h("b", {}, names?.[block][head]), `${state} \u00b7 `, about?.[block][head] ?? "");
+    const about = get("_heads").about?.[block][head] ?? "";
+    readout.replaceChildren(h("b", {}, headName(context, [block, head])), `${state} \u00b7 `, about);
   };
   const activate = (i: number) => {
     cells[active]?.classList.remove("nbsal-active");
@@ -112,7 +116,7 @@ export function headGrid(context: Context<HeadsTraits>, { isOn, toggle }: Return
   };
   const drawCell = (cell: HTMLElement, i: number) => {
     const [block, head] = headAt(i);
-    const { kinds, words, habits, names } = get("_heads");
+    const { kinds, words, habits } = get("_heads");
     const [long, short] = words?.[block][head] ?? [];
     const on = isOn([block, head]) || !headsAct(context);
     const text = long ?? (on ? "" : "off");
@@ -121,7 +125,7 @@ export function headGrid(context: Context<HeadsTraits>, { isOn, toggle }: Return
     cell.setAttribute("aria-selected", String(String(get("head")) === `${block},${head}`));
     const state = headsAct(context) ? `, ${on ? "on" : "off"}` : "";
     const name = [...new Set([long ?? habits?.[block][head], short])].filter(Boolean).join(", "); // what is seen is in it
-    cell.setAttribute("aria-label", `${names?.[block][head]}: ${name}${state}`);
+    cell.setAttribute("aria-label", `${headName(context, [block, head])}: ${name}${state}`);
   };
   const draw = () => {
     const { kinds } = get("_heads");

@@ -111,7 +111,7 @@ export interface Statement {
   badge: string; // how far it was checked, in a word or two
   evidence_line: string;
   /** What was hidden, the value then, and the probability if it is one. */
-  effects: [string, string, number | null][];
+  effects: readonly [string, string, number | null][];
   /** What may tell more: another method, or a search for words that turn the decision. */
   advice: "" | "rescue" | "search";
 }
@@ -216,7 +216,8 @@ export interface HeadGrid {
   about: string[][];
   /** What a head is known for, in a few words. */
   habits: string[][];
-  names: string[][];
+  /** Of blocks, and of the heads of each. */
+  names: [string[], string[]];
   /** Of each choice of heads, and of the button that makes one. */
   labels: Record<HeadsTraits["kind"] | "only", string>;
   /** Which heads are on, once some are switched by hand. */
@@ -303,12 +304,12 @@ export interface PlayedGames extends Curves {
   points: number[];
   /** The tokens of each word, the most important word first. */
   order: number[][];
-  /** The words before and after each step. */
-  hints: Record<Game, Phrase[][]>;
-  /** The classes at each step; none where the output is no probability. */
-  changes: Record<Game, Change[][]>;
+  /** The words before and after each step, each after what is said of it. */
+  hints: Record<Game, string[][]>;
+  /** The start of the row of each class, and its end at each step; none where the output is no probability. */
+  changes: Record<Game, { classes: [string, number][]; steps: [number, string, string][][] }>;
   /** What is said at each step; null where the text is whole. */
-  statements: Record<Game, (Statement | null)[]>;
+  sentences: Record<Game, (Phrase[] | null)[]>;
 }
 
 export interface GamesTraits extends ShadedTraits {

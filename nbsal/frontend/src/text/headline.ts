@@ -9,6 +9,9 @@ const TITLE =
   "whether they matter.";
 const TAGS = { class: "strong", for: "em", against: "em", struck: "s" } as const;
 
+/** Of a sentence beside which nothing is said. */
+export const UNCHECKED = { state: "unchecked", badge: "", evidence_line: "", effects: [], advice: "" } as const;
+
 /** The sentence as elements. */
 export const phraseNodes = (phrases: Phrase[]) =>
   phrases.map(([kind, text]) =>

@@ -13,7 +13,7 @@ import { closest, consume, h } from "../page/dom";
 import { mount } from "../page/mount";
 import type { GamesTraits, PlayedGames } from "../page/traits";
 import { type Explanation, explanationReader } from "../text/explanation";
-import { phraseNodes } from "../text/headline";
+import { UNCHECKED } from "../text/headline";
 import type { Mark } from "../text/marks";
 import { reading } from "../text/reading";
 
@@ -142,13 +142,19 @@ function textGame(context: GamesContext) {
     note(played.footnotes[game]);
     strikeHidden(text.text.node, marks, hiddenTokens(context));
     text.say();
-    text.text.readout.setHint(phraseNodes(played.hints[game][position]));
-    const changes = played.changes[game][position];
-    classes.node.hidden = !changes.length;
-    classes.draw(changes, get("_result").target ?? "");
+    text.text.readout.setHint(played.hints[game][position].map((words, i) => (i % 2 ? h("b", {}, words) : words)));
+    const { classes: starts, steps } = played.changes[game];
+    classes.node.hidden = !starts.length;
+    classes.draw(
+      starts.map((start, k) => [...start, ...steps[position][k]]),
+      get("_result").target ?? "",
+    );
     controls.draw();
   };
-  text.say(() => playedGames(context)?.statements[get("game")][positionOf(context)] ?? get("_statements")[0]);
+  text.say(() => {
+    const sentence = playedGames(context)?.sentences[get("game")][positionOf(context)];
+    return sentence ? { ...UNCHECKED, sentence } : get("_statements")[0];
+  });
   const draw = () => {
     explanation = read();
     if (explanation) ({ marks } = text.draw(explanation, explanation.rows[0]));
