@@ -2,7 +2,8 @@
 
 import type { Context } from "../page/context";
 import { h, sanitize } from "../page/dom";
-import type { Head, HeadsTraits } from "../page/traits";
+import type { Head } from "../page/head-traits";
+import type { HeadsTraits } from "../page/traits";
 import { shade } from "../text/colour";
 import type { Explanation } from "../text/explanation";
 import { ranks } from "../text/marks";

@@ -3,7 +3,7 @@
 import { canExplain, classPicker, inRow } from "../controls/class-picker";
 import type { Side } from "../controls/side";
 import { closest, h } from "../page/dom";
-import type { Change } from "../page/traits";
+import type { Change } from "../page/head-traits";
 
 export function beforeAfter(side: Pick<Side, "target" | "choices">) {
   let explained = "";

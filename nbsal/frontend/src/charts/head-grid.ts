@@ -2,8 +2,9 @@
 
 import type { Context } from "../page/context";
 import { closest, consume, h, uniqueId } from "../page/dom";
+import type { Head } from "../page/head-traits";
 import { nextItem } from "../page/keyboard";
-import type { Head, HeadsTraits } from "../page/traits";
+import type { HeadsTraits } from "../page/traits";
 
 const HINT = "Click a head to see its attention; Shift+click or Delete switches it on or off.";
 

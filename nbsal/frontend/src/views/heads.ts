@@ -10,8 +10,9 @@ import { firstSide } from "../controls/side";
 import { undo } from "../controls/undo";
 import type { Context } from "../page/context";
 import { h } from "../page/dom";
+import type { Change } from "../page/head-traits";
 import { mount } from "../page/mount";
-import type { Change, HeadsTraits } from "../page/traits";
+import type { HeadsTraits } from "../page/traits";
 import { type Explanation, explanationReader } from "../text/explanation";
 import { reading } from "../text/reading";
 
