@@ -17,6 +17,7 @@ from nbsal.widgets.content import token_games
 from nbsal.widgets.content.game_words import _ordinal as ordinal
 from nbsal.widgets.content.game_words import (
     finding,
+    results_answers,
     results_finding,
     step_changes,
     step_hint,
@@ -24,6 +25,7 @@ from nbsal.widgets.content.game_words import (
     step_tag,
 )
 from nbsal.widgets.content.token_games import (
+    GameCurve,
     RandomGames,
     TokenGames,
     coalition_count,
@@ -240,6 +242,16 @@ def test_the_finding_of_an_output_is_where_half_of_it_is_gone():
     assert (
         finding(games_of([0.0, 1.0], None, ["Paris"]), "hiding") == "Hiding words does not lower the output for Paris"
     )
+
+
+def test_the_curves_of_many_texts_are_read_at_the_steps_of_the_first():
+    curves = [
+        GameCurve("gradcam", [0.0, 0.5, 1.0], np.array([1.0, 0.4, 0.2])),
+        GameCurve("random", [0.0, 1.0], np.array([1.0, 0.5])),
+    ]
+    first, middle, _ = results_answers(curves, "hiding")
+    assert first.endswith(f"Grad-CAM {percent(1, 0)}, random order {percent(1, 0)}.")
+    assert percent(0.4, 0) in middle and percent(0.75, 0) in middle
 
 
 def test_a_step_says_what_is_decided_and_which_word_turned_it():
