@@ -18,7 +18,7 @@ from nbsal.support.errors import InputError
 from nbsal.support.lazy import Axes, pandas
 from nbsal.support.validation import plural
 from nbsal.widgets.cached_view import Panel, PanelJob
-from nbsal.widgets.content.legends import legend
+from nbsal.widgets.content.legends import legends
 from nbsal.widgets.explainer_view import ExplainerView, with_settings
 from nbsal.widgets.highlight import text_html
 from nbsal.widgets.page import jobs, wire
@@ -134,7 +134,7 @@ class LayersPanel(Panel):
             return {"_layers": {"why": value} if value else {}}
         statements = [saliency.statement().to_json() for saliency in value.rows()]
         notes = [saliency.notes()[0] for saliency in value.rows()]
-        shown = {"statements": statements, "notes": notes, "legends": [legend(value.row, row) for row in value.scores]}
+        shown = {"statements": statements, "notes": notes, "legends": legends(value.row, value.scores)}
         return {"_layers": shown | {"scores": wire.scores(list(value.scores))}}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from nbsal.render.headline import percent
 from nbsal.widgets import Layers
-from nbsal.widgets.content.legends import legend
+from nbsal.widgets.content.legends import legends
 from nbsal.widgets.content.line_chart import axes, count_ticks, line
 
 
@@ -20,6 +20,10 @@ class Tokens(SimpleNamespace):
 
     def __len__(self):
         return len(self.tokens)
+
+
+def legend(row, scores):
+    return legends(row, [scores])[0]
 
 
 def test_a_row_is_divided_between_words_and_special_tokens():
@@ -45,9 +49,9 @@ def test_the_strongest_word_is_named_by_its_words_and_by_its_token():
 
 def test_every_layer_has_a_legend(explain):
     view = Layers(explain, text="A warm and funny film.").wait()
-    legends = view._result["legends"]
-    assert len(legends) == len(view.result.scores)
-    assert [each["special"] for each in legends] == pytest.approx(
+    shown = view._result["legends"]
+    assert len(shown) == len(view.result.scores)
+    assert [each["special"] for each in shown] == pytest.approx(
         [row.special_share() for row in view.result.rows()], abs=1e-4
     )
     view.close()

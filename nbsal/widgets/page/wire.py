@@ -14,7 +14,7 @@ from nbsal.explain.explained import Explanation, Floats
 from nbsal.methods.lazy import Subject, tokenize
 from nbsal.model.text.tokens import Row
 from nbsal.render.headline import percent
-from nbsal.widgets.content.legends import legend
+from nbsal.widgets.content.legends import legends
 
 LARGEST = float(np.finfo(np.float32).max)
 TYPES = "<i4", "<i4", "<u2"  # of starts, ends and flags
@@ -106,7 +106,7 @@ def decision(explanation: Explanation, subject: Subject | None = None) -> dict[s
         "about_target": explanation.about_target,
         "signed": explanation.signed,
         "unit": f"score for {explanation.display_name(explanation.target)}" if explanation.about_target else "score",
-        "legends": [legend(explanation.row, row) for row in np.atleast_2d(explanation.scores)],
+        "legends": legends(explanation.row, np.atleast_2d(explanation.scores)),
         "notes": explanation.notes(),
         "settings": explanation.settings(),
     }

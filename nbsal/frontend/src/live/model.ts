@@ -34,6 +34,7 @@ export interface LivePage {
 
 export type Explain = (parts: string[], requests: Request[], report: (share: number) => void) => Promise<Explained>;
 
+const MOST_PROGRESS = 0.99; // until the result is there
 const SETTINGS = ["method", "layer", "target", "tau"]; // that Compare has twice
 
 export function liveModel(state: State, page: LivePage, explain: Explain): Model<State> {
@@ -83,7 +84,7 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
     if (why) throw new Error(why);
     const [parts, requests] = [partsOf(text), requestsOf(page.view, values, page.layer)];
     const report = (share: number) => {
-      model.set("_left", formatPercent(share, 0));
+      model.set("_left", formatPercent(Math.min(share, MOST_PROGRESS), 0));
       model.set("progress", share < 1 ? share : null);
     };
     const explained = await explain(parts, requests, report);
