@@ -3,7 +3,7 @@
 A live page says the same of what it computes, in `frontend/src/live/legends.ts`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ LISTED = 8  # special tokens in a tooltip
 Words = tuple[list[str], list[tuple[int, int]]]  # the words of a text, and each token with the place of its word
 
 
-def legends(row: Row, rows: Sequence[Floats]) -> list[dict[str, Any]]:
+def legends(row: Row, rows: Iterable[Floats]) -> list[dict[str, Any]]:
     """The words and shares beside each row of scores of a text."""
     words, content = _words(row), set(row.content)
     special = [i for i in range(len(row)) if i not in content]
@@ -58,7 +58,7 @@ def _strongest(words: Words, scores: Floats) -> dict[str, list[str]]:
     """The word with the largest score, and that of the largest token, each with that score."""
     texts, places = words
     if not texts:
-        return dict.fromkeys(("word", "token"), ["", ""])
+        return {"word": ["", ""], "token": ["", ""]}
     tokens, owners = np.array(places).T
     sums = np.bincount(owners, scores[tokens])
     word, token = int(np.abs(sums).argmax()), int(np.abs(scores[tokens]).argmax())
