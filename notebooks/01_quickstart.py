@@ -16,17 +16,18 @@
 # %% [markdown]
 # # Quickstart: why was this review called positive?
 #
-# A small fine-tuned transformer comes with nbsal, so everything below runs without a network. Five cells: the
-# workbench, its numbers, why not the other class, many texts at once, and a text of yours.
+# A small fine-tuned transformer comes with nbsal, so everything below runs without a network. Five cells: why, the
+# numbers behind it, why not the other class, many texts at once, and a text of yours.
 #
 # **You will be able to** explain a decision of a classifier, read its scores as a table, ask about another class, and
 # see what a class is made of. Five minutes; you should know a little Python, and nothing about explanations.
 #
-# **1. The workbench.** The first line says what was decided, and what becomes of it without the words that have the
-# highest scores: they were hidden, and the model asked again. Press *Edit text* and type: the scores follow. Beside
-# the text stand all layers, what happens when words are hidden, and, folded, the attention heads. Click or drag over
-# words to select them; the selection is a Python list. *If you read this without a running kernel, you see the
-# workbench as it stood when the notebook was published.*
+# **1. Why?** The first line says what was decided, and what becomes of it without the words that matter: they were
+# hidden, and the model asked again. Press *Edit text* and type: the answer follows. Beside the text, a curve hides one
+# word after the other, and below it, folded, are all layers and the attention heads. The last line says where to go
+# next: another class, another method, all texts like this. Click or drag over words to select them; the selection is a
+# Python list. *If you read this without a running kernel, you see the view as it stood when the notebook was
+# published.*
 
 # %%
 import os
@@ -36,37 +37,33 @@ import nbsal
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
 SIZE = int(os.environ.get("NBSAL_SIZE", 40)) or None  # texts for cell 4; 0: all
 
-subject = nbsal.load("demo/reviews")
-explain = nbsal.Explainer(subject, "decoded-gradcam")
-bench = nbsal.widgets.Workbench(
-    explain, text="A slow start, but the second half is warm, funny and beautifully played."
-)
-bench.wait()
+subject = nbsal.load("demo/reviews")  # or your own: a folder, a hub id, a model in memory
+view = nbsal.why(subject, "A slow start, but the second half is warm, funny and beautifully played.")
+view.wait()
 
 # %% [markdown]
-# Orange words speak for the decision. The scores come from a hidden layer above the middle, and the model's own
-# pretrained language head gives them back to the words of the text. Below are all the layers, from one pass through the
-# model.
+# Orange words speak for the decision, blue ones with a dashed line against it. The scores propose words, and hiding
+# them decides: that is what *checked* says below the first line.
 #
-# **2. The numbers.** Everything on screen is a view of a plain object. `bench.result` is what is shown now; it has
-# frames, pictures and files, and says how it was made.
+# **2. The numbers.** Everything on screen is a view of a plain object. `view.result` is what is shown now; it has
+# frames, pictures and files, and says how it was made. In a script, `print(view)` gives its words.
 
 # %%
-s = bench.result
+s = view.result
 print(s.prediction, "|", *s.notes())
 s.top(5)
 
 # %% [markdown]
-# **3. Why not?** Ask about the other class, or about the difference of the two. Gradient times activation is signed:
-# what speaks against the target is blue and underlined.
+# **3. Why not?** Ask about the other class, or about the difference of the two, of an explainer: a model with a method.
 
 # %%
-signed = nbsal.Explainer(subject, "decoded-gradxact")
-signed(s.text, target=nbsal.contrast("positive", "negative"), check=True)
+explain = nbsal.Explainer(subject)
+explain(s.text, target=nbsal.contrast("negative", "positive"), check=True)
 
 # %% [markdown]
-# **4. Many texts.** `map` explains a whole list in batches. Added up by class and weighted by how rare a word is, the
-# scores show which words each class has most of. With 40 texts that is an anecdote; notebook 10 tests words on 400.
+# **4. Many texts.** `nbsal.why(subject, texts, labels)` lists them, and `map` explains a whole list in batches. Added
+# up by class and weighted by how rare a word is, the scores show which words each class has most of. With 40 texts that
+# is an anecdote; notebook 10 tests words on 400.
 
 # %% tags=["gallery-classes"]
 # %matplotlib inline
@@ -84,9 +81,9 @@ figure = cloud.plot(25)
 explain("Nobody will call this film boring.", check=True)
 
 # %% [markdown]
-# The map says what the method reads at one layer. Whether hiding the words changes the decision is the check
-# (`check=True`), and here it says that *boring* alone does not: it takes *Nobody* as well, which the map gives next to
-# nothing. `nbsal.flip(explain, text)` searches for such a set. Whether the model is right is another question.
+# The shades say which words the scores propose. Whether hiding them changes the decision is the check (`check=True`),
+# and here it says that *boring* alone does not: it takes *Nobody* as well, which the scores even count against it.
+# `nbsal.flip(explain, text)` searches for such a set. Whether the model is right is another question.
 #
 # ## Where to go next
 #
@@ -114,8 +111,8 @@ explain("Nobody will call this film boring.", check=True)
 #    *boring* decides. With *great* in its place the first word does: "Nobody will call this film great." is negative
 #    because of *Nobody*, "Everybody ..." is positive.
 # 2. `nbsal.Explainer(subject, "occlusion")(s.text).top(2)`: both name *beautifully* first; occlusion has *is* second,
-#    decoded Grad-CAM *warm*. Where two methods differ, neither is wrong by that alone: one takes words away, the other
-#    reads a layer (notebook 08).
+#    AttnLRP *funny*. Where two methods differ, neither is wrong by that alone: one takes words away, the other follows
+#    the decision back through the model (notebook 08).
 # 3. `nbsal.clouds.rank(nbsal.Explainer(subject, "decoded-simple").map(texts, progress=False)).plot(25)`. Simple has no
 #    sign, so words that speak against a class are in its cloud as well.
 #

@@ -13,7 +13,7 @@ MOST = {
     "explain(text), occlusion": (238, 29),
     "explain(text, check=True), gradxact": (327, 36),
     "a text typed in Highlight, gradxact, in the worker": (319, 45),
-    'nbsal.answer, gae, hops="all", check': (403, 58),
+    'nbsal.answer, gae, hops="all", check': (419, 60),
     "nbsal.answer and answer.sources()": (336, 52),
     "two rows of a corpus": (336, 40),
     "classes": 437,

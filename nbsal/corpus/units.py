@@ -12,7 +12,7 @@ from nbsal.corpus import arrays
 from nbsal.corpus.arrays import Array
 from nbsal.corpus.parquet import PAIR, TEXT, TOKEN_COLUMNS
 from nbsal.evaluation.clouds import UnitGroup, display_word
-from nbsal.model.text.token_text import is_byte_level
+from nbsal.model.text.token_text import entities, is_byte_level
 from nbsal.model.text.tokens import WORD
 from nbsal.support.errors import InputError
 
@@ -84,6 +84,8 @@ class Units:
         for begin, end in pairwise([*_begins(key).tolist(), len(key)]):
             label, number = divmod(int(key[begin]), size)
             places = order[begin:end]
+            if not self.vocabulary[number][0]:
+                continue  # of markup
             yield (
                 str(labels[label]),
                 *self.vocabulary[number],
@@ -151,8 +153,10 @@ class _Shard:
         counts = []
         for base, part in zip(bases.tolist(), parts, strict=False):
             before = len(ends)
+            markup = entities(part)
             for match in WORD.finditer(part):
-                names.append(match.group().lower())
+                is_markup = any(start <= match.start() < end for start, end in markup)
+                names.append("" if is_markup else match.group().lower())
                 ends.append(base + match.end())
             counts.append(len(ends) - before)
         part_of = 2 * self.rows + segments

@@ -92,6 +92,12 @@ class Cache:
             for explainer, cached in zip(explainers, caches, strict=True)
         ]
 
+    def keep(self, explainer: Explainer, saliencies: Iterable[Saliency]) -> None:
+        """Store what an explainer said of texts, so that it is not run on them again."""
+        self._drop_outdated(explainer.subject)
+        cached = self.saliencies.setdefault(_key(explainer), {})
+        cached |= {(saliency.row, None): saliency for saliency in saliencies}
+
     def logits_without(
         self, runs: Sequence[RankedTexts], hidden: Sequence[Sequence[Sequence[Tokens]]], way: str | int, meter: Meter
     ) -> list[list[Tensor]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from nbsal.explain.saliency import Saliency
 from nbsal.methods.lazy import Subject
-from nbsal.model.text.token_text import SPACE_MARKS, is_byte_level, token_text
+from nbsal.model.text.token_text import SPACE_MARKS, entities, is_byte_level, token_text
 from nbsal.render import colours, fonts, html
 from nbsal.samples import idf as wikitext_idf
 from nbsal.support.errors import InputError, UnknownName
@@ -235,7 +235,10 @@ def unit_scores(saliency: Saliency, unit: str, normalise: bool) -> Iterator[tupl
     if unit == "token":
         yield from ((saliency.tokens[i], float(scores[i]), (saliency.tokens[i],)) for i in content)
         return
+    markup = [entities(part) for part in saliency.row.parts]
     for word in saliency.words:
+        if any(start <= word.start < end for start, end in markup[word.segment]):
+            continue  # "39" of "&#39;" is no word
         tokens = tuple(saliency.tokens[i] for i in word.tokens)
         yield word.text.lower(), float(scores[list(word.tokens)].sum()), tokens
 

@@ -12,7 +12,7 @@ import numpy as np
 from nbsal.ablation.texts import REMOVE
 from nbsal.explain import answer_file
 from nbsal.explain import answer_tables as tables
-from nbsal.explain.answer_page import AnswerPicture, answer_html
+from nbsal.explain.answer_page import AnswerPicture
 from nbsal.explain.explained import NOTABLE_GAP, Explained, gap_advice, unchecked
 from nbsal.explain.judgement import Judgement, JudgeSettings, judge
 from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics, Unit
@@ -22,13 +22,15 @@ from nbsal.explain.scoring.lazy import statistics
 from nbsal.explain.scoring.running import OF_ONE_TARGET, ReplyMethod, SpanSaliency
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
 from nbsal.explain.sentences.evidence import Evidence, Level, evidence_level, measure, subsets
-from nbsal.explain.sentences.hop_words import find_route
+from nbsal.explain.sentences.hop_words import find_route, hide_words
 from nbsal.explain.sentences.phrases import PhraseMatrix
 from nbsal.explain.sentences.reply_facts import PartFacts, ReplyFacts
 from nbsal.explain.sentences.reply_sentences import statement
 from nbsal.explain.sentences.statement import Statement
 from nbsal.model.target import Target
 from nbsal.render.headline import percent
+from nbsal.render.names import model_name
+from nbsal.render.sheet import Sheet
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
@@ -233,9 +235,9 @@ class Answer(Explained):
         (place, *_) = tokens_of(self.reading, token, "token")
         return statistics.layer_tokens(self._still_running().explainer.subject, self.reading, layer, place, tau)
 
-    def render_html(self) -> str:
-        """The reply with its sources, shaded by what they add to it, as HTML without scripts."""
-        return answer_html(self.picture())
+    def sheet(self) -> Sheet:
+        """The reply with its sources, shaded by what they add to it."""
+        return self.picture().sheet()
 
     def _as_view(self, views: Any) -> Any:
         return views.Answers(self)
@@ -262,13 +264,23 @@ class Answer(Explained):
         return facts.to_frame()
 
     def check(self, progress: Progress = True, cancel: Event | None = None) -> Self:
-        """The answer with its evidence: the same reply is scored without each source, and without all documents."""
+        """The answer with its evidence: the same reply is scored without each source, and without all documents.
+
+        If its scores are followed through the reply, it is also scored without each of its own words.
+        """
+        followed = self._checked_hops()
         if self.evidence is not None:
-            return self
+            return self if followed is self.followed else replace(self, followed=followed)
         units = self.reading.units(self.evidence_level)
         experiment = self._still_running().experiment.with_units(units, REMOVE)
         with Meter(len(subsets(experiment)), progress, cancel) as meter:
-            return replace(self, evidence=measure(experiment, meter, self.evidence_level))
+            return replace(self, evidence=measure(experiment, meter, self.evidence_level), followed=followed)
+
+    def _checked_hops(self) -> Hops | None:
+        """The followed scores with what hiding words of the reply does, by one pass for each word."""
+        if self.followed is None or self.followed.without is not None or self.running is None:
+            return self.followed
+        return replace(self.followed, without=hide_words(self.running.experiment))
 
     def picture(self) -> AnswerPicture:
         """What a picture shows: the words of the reply that depend most on the sources, or all of it."""
@@ -297,7 +309,7 @@ class Answer(Explained):
         layer = self.provenance.get("parameters", {}).get("layer")
         place = f", layer {layer}" if isinstance(layer, int) else ""
         written = "reply written by the model" if self.provenance.get("reply") == "generated" else "given reply"
-        model = str(self.provenance.get("model", ""))
+        model = model_name(str(self.provenance.get("model", "")))
         lines = [*filter(None, [model]), f"{self.label}{place}, {self.number}", written]
         if changes := self.provenance.get("change"):
             gaps, sizes = np.abs(self.provenance["gap"]).sum(), np.abs(changes).sum()

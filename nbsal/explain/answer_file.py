@@ -81,6 +81,8 @@ def _check_evidence(evidence: Evidence, reading: PromptWithReply) -> None:
 def _check_followed(followed: Hops, shape: tuple[int, ...], size: int) -> None:
     times, parts = len(followed.arrived), (followed.scores, followed.arrived, followed.carried)
     shapes, finite = [array.shape for array in parts], all(np.isfinite(array).all() for array in parts)
+    if (without := followed.without) is not None:
+        finite &= without.ndim == 2 and without.shape[1:] == (size,) and bool(np.isfinite(without).all())
     if shapes != [shape, (times, size), (times, size, size)] or not finite or not times or followed.hops in (0, -1):
         raise ValueError("the followed scores and the reply do not match")
 

@@ -80,10 +80,10 @@ class HiddenWords:
         return tuple(outcomes)
 
 
-def way_of(method: Any) -> str | int:
-    """How a method hides tokens; those of methods that hide none are removed."""
-    way = getattr(method, "way", REMOVE)
-    return REMOVE if way == TEXT else way
+def way_of(*methods: Any) -> str | int:
+    """How methods hide tokens; those of methods that hide none, or hide them each in its own way, are removed."""
+    ways = {getattr(method, "way", REMOVE) for method in methods}
+    return REMOVE if TEXT in ways or len(ways) > 1 else ways.pop()
 
 
 def check(words: HiddenWords, passes: int, meter: Meter) -> Check:

@@ -18,9 +18,8 @@ from nbsal.model.loading.plain_values import from_plain, numbers
 from nbsal.model.loading.result_file import load_result, save_result
 from nbsal.model.loading.saved_files import check_format, read_json
 from nbsal.model.text.tokens import Row, Span, Word
-from nbsal.render import html
 from nbsal.render.exports import Exportable
-from nbsal.render.names import display_name
+from nbsal.render.names import display_name, model_name
 from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.validation import Text, checked, plural
@@ -76,10 +75,6 @@ class Explained(Exportable):
     def statement(self) -> "Statement":
         """What is said about the result, and how it was checked."""
         raise NotImplementedError
-
-    def to_terminal(self, colours: bool = True) -> str:
-        """What is said about the result, for a terminal."""
-        return html.visible(self.statement().text())
 
     def effects(self) -> "pandas.DataFrame":
         """What hiding parts of the text does, as `check` measured it: a row for each set that was hidden.
@@ -225,10 +220,15 @@ class Explanation(Explained):
         """Whether the scores speak for and against the target; assumed of methods of which nothing is known."""
         return "nonnegative" not in self._promise or bool((self.scores < 0).any())
 
+    @property
+    def unit(self) -> str:
+        """What scores are of, in words."""
+        return f"score for {self.display_name(self.target)}" if self.about_target else "score"
+
     def notes(self) -> list[str]:
         layer = self.provenance.get("parameters", {}).get("layer")
         place = (f", layer {layer}" if layer else ", embeddings") if isinstance(layer, int) else ""
-        lines = [f"{self.provenance.get('model', '')} · {self.label}{place}".removeprefix(" · ")]
+        lines = [f"{model_name(str(self.provenance.get('model', '')))} · {self.label}{place}".removeprefix(" · ")]
         if self.row.dropped:
             dropped = plural(self.row.dropped, "token")
             lines.append(f"The text is longer than the model reads: the last {dropped} were not read.")
@@ -257,10 +257,12 @@ class Explanation(Explained):
         return replace(self, checks=self.checks | {row: check})
 
     def settings(self) -> str:
-        """All settings of the method, and the precision, in one line."""
+        """All settings of the method, the precision, and the folder of the model, in one line."""
         parameters = self.provenance.get("parameters", {})
         settings = [f"{name}={value}" for name, value in parameters.items()]
-        return ", ".join([self.method, *settings, str(self.provenance.get("dtype", ""))])
+        model = str(self.provenance.get("model", ""))
+        folder = [] if model == model_name(model) else [model]
+        return ", ".join([self.method, *settings, str(self.provenance.get("dtype", "")), *folder])
 
     def save(self, path: str | Path) -> None:
         if not np.isfinite(self.scores).all():

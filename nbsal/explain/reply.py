@@ -1,7 +1,7 @@
 """A reply explained: what was asked is read, the reply is read or written, scored and checked."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from threading import Event
 from typing import Any
@@ -16,6 +16,7 @@ from nbsal.explain.prompt.generate import Generated
 from nbsal.explain.prompt.prompts import check_length, skips_template, tokenize_reply, with_reply
 from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics
 from nbsal.explain.prompt.requests import check_reply_ids, read_asked
+from nbsal.explain.prompt.sources import Source
 from nbsal.explain.reply_settings import ReplySettings, plain_settings
 from nbsal.explain.scoring import served
 from nbsal.explain.scoring.hops import SUMMED_HOPS, no_rows
@@ -66,7 +67,8 @@ def explain_reply(
         except STOPS as error:
             error.partial = answers.get("", answers)
             raise
-    return {name: replace(answer, evidence=evidence) for name, answer in answers.items()}
+    checked = {name: replace(answer, evidence=evidence) for name, answer in answers.items()}
+    return checked if settings.hops == 0 else {name: answer.check() for name, answer in checked.items()}
 
 
 def explain_again(
@@ -79,14 +81,17 @@ def explain_again(
     origin["drawn"] = answer.statistics.drawn
     with Meter(len(answer.ids), progress, cancel) as meter:
         settings = ReplySettings(unit=unit, number=AGREEMENT if answer.number == AGREEMENT else None)
-        return explain_reading({"": explainer}, answer.reading, origin, settings, meter)[""]
+        ablation = None if answer.running is None else answer.running.experiment.ablation
+        return explain_reading({"": explainer}, answer.reading, origin, settings, meter, ablation)[""]
 
 
-def write_reply(subject: Subject, asked: Any, reply: None, **arguments: Any) -> tuple[PromptWithReply, TokenStatistics]:
-    """A new reply to what is asked, and how likely its tokens are, without an explanation; as in `nbsal.answer`."""
-    settings = ReplySettings.parse(subject.tokenizer, arguments)
-    reading, origin = read(subject, asked, reply, settings)
-    return reading, token_statistics(Ablation(subject), reading, origin["drawn"], settings.number)
+def reply_again(explainer: Explains, asked: Any, sources: Sequence[Source], **arguments: Any) -> Answer:
+    """Explain a new reply to what is asked: all of some sources but those that were struck out, which stay listed."""
+    settings = ReplySettings.parse(explainer.subject.tokenizer, arguments)
+    reading, origin = read(explainer.subject, asked, None, settings)
+    reading = replace(reading, prompt=reading.prompt.within(sources))
+    with Meter(len(reading.reply_ids), settings.progress, settings.cancel) as meter:
+        return explain_reading({"": explainer}, reading, origin, settings, meter)[""]
 
 
 def read(

@@ -8,10 +8,13 @@ from typing import Any, overload
 import numpy as np
 
 from nbsal.explain.explained import Explanation, unchecked
-from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff
-from nbsal.explain.sentences.statement import Statement, statement
-from nbsal.render import colours, fonts, html
+from nbsal.explain.layer_sheet import layers_sheet
+from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff, merge_words
+from nbsal.explain.sentences.statement import Statement, count_and_part, statement
+from nbsal.explain.text_sheet import Probabilities, saliency_sheet
+from nbsal.render import colours, fonts, html, sheet_html
 from nbsal.render.exports import Exportable
+from nbsal.render.sheet import Sheet
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import Axes, pandas, pyplot
 from nbsal.support.validation import checked, plural, positive_number
@@ -85,6 +88,11 @@ class Saliency(Explanation):
         """The text, the score and the part of each word."""
         return [(word.text, score, word.segment) for word, score in zip(self.words, self.word_scores, strict=True)]
 
+    def ranked_words(self, count: int) -> list[tuple[str, float]]:
+        """The strongest words, for or against, as a list names them: equal words of a text are one, as in sentences."""
+        merged = sorted(merge_words(self.scored_words()), key=lambda word: -abs(word.score))[:count]
+        return [(html.label(word.text) + count_and_part(word, self.part_names), word.score) for word in merged]
+
     def rows(self) -> "list[Saliency]":
         """The explanations by row of scores: this one."""
         return [self]
@@ -147,18 +155,15 @@ class Saliency(Explanation):
         """The largest absolute score of a content token, which gets full colour."""
         return max(abs(float(self.scores[i])) for i in self.row.content)
 
+    def sheet(
+        self, level: str = "word", statement: Statement | None = None, classes: Probabilities | None = None
+    ) -> Sheet:
+        """What is said of the text, the text in colours and its strongest words; `statement` replaces what is said."""
+        return saliency_sheet(self, level, statement, classes)
+
     def render_html(self, level: str = "word", statement: Statement | None = None) -> str:
         """The highlighted text as HTML without scripts; `statement` replaces the statement above it."""
-        parts, statement = self.scored_spans(level), statement or self.statement()
-        scores = [span.score for part in parts for span in part if span.score is not None]
-        body = [
-            html.headline_html(statement.sentence, statement.notes),
-            html.text_html(parts, html.largest_score(parts)),
-            html.legend_html(min(scores, default=0.0) < 0, self.signed),
-            html.share_html(self.special_share()),
-            html.ranking_html([(word, score) for word, score, _ in self.scored_words()]),
-        ]
-        return html.block_html(statement.text(), "".join(body), self.notes(), titled=False)
+        return sheet_html.render(self.sheet(level, statement))
 
     def _as_view(self, views: Any) -> Any:
         return views.Highlight(self)
@@ -168,10 +173,6 @@ class Saliency(Explanation):
         sizes = np.abs(self.scores)
         total = float(sizes.sum())
         return float(sizes[self.special].sum()) / total if total else 0.0
-
-    def to_terminal(self, colours: bool = True) -> str:
-        """The highlighted text for a terminal, with escape codes or with scores in brackets."""
-        return f"{html.visible(self.statement().text())}\n{html.terminal(self.scored_spans(), self.largest, colours)}"
 
     def plot(self, ax: "Axes | None" = None, longest: int = 40) -> "Axes":
         """A bar chart of the words in reading order, or of the `longest` most important words of a longer text."""
@@ -279,15 +280,17 @@ class LayerSaliency(Explanation):
         ax.figure.colorbar(image, ax=ax, label="score / layer's largest")
         return ax
 
-    def render_html(self) -> str:
-        """The text as each layer colours it, as HTML without scripts."""
-        rows = "".join(
-            f'<tr><th style="text-align:right;vertical-align:top">{layer}</th>'
-            f"<td>{html.text_html(self.at(layer).scored_spans(), self.at(layer).largest)}</td></tr>"
-            for layer in range(len(self.scores))
-        )
-        notes = ["Colours are relative to the largest score of each layer.", *self.notes()]
-        return html.block_html(self.caption(), f"<table><tr><th>layer</th></tr>{rows}</table>", notes)
+    def sheet(
+        self,
+        layer: int | None = None,
+        level: str = "word",
+        scale: str = "own",
+        statement: Statement | None = None,
+        classes: Probabilities | None = None,
+    ) -> Sheet:
+        """The text at a layer, by default the last, and every layer by words, or by tokens."""
+        layer = len(self.scores) - 1 if layer is None else layer
+        return layers_sheet(self, layer, level, scale, statement, classes)
 
     def _page_title(self) -> str:
         return self.caption()
@@ -353,7 +356,7 @@ class Comparison(Exportable, dict[str, Saliencies]):
 
     def render_html(self) -> str:
         """The explanations of each method below its name, as HTML without scripts."""
-        return "".join(f"{html.heading_html(name, '')}{each.render_html()}" for name, each in self.items())
+        return "".join(f"<p><b>{html.escape(name)}</b></p>{each.render_html()}" for name, each in self.items())
 
     def _page_title(self) -> str:
         return ", ".join(self)

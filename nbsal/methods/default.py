@@ -28,6 +28,7 @@ FOR_VALUES = _by_place("values")
 FOR_LAYERS = _by_place("layers")
 FOR_REPLIES = _by_place("replies")
 FOR_DOCUMENTS = _by_place("documents")  # what a reply's sentence is made of: a few forward passes, whatever its length
+FOR_ROUTES = _by_place("routes")  # of scores through the reply: what a model reads, and then what that reads
 FOR_LIVE_PAGES = _by_place("live pages")  # instead of a method that such a page cannot run
 
 _FOLLOWED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()  # whether rules of relevance follow a model
@@ -56,6 +57,16 @@ def default_for_reply(subject: Subject, has_documents: bool, unit: object, hops:
     """
     whole = has_documents and hops == 0 and (unit is None or unit in ("document", "message"))
     return default_method(subject, FOR_DOCUMENTS if whole else FOR_REPLIES)
+
+
+def default_for_routes(subject: Subject) -> str | None:
+    """The method by which scores are followed through a reply where none is named; None if none reads the model.
+
+    >>> import nbsal
+    >>> default_for_routes(nbsal.load("demo/notes"))
+    'ifr'
+    """
+    return next((name for name in FOR_ROUTES if _runs(subject, name)), None)
 
 
 def _runs(subject: Subject, name: str) -> bool:

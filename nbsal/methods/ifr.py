@@ -85,6 +85,7 @@ class IFR(alti.BlockMethod):
         look=29,
         start="the same without a target: what attention carries to each token of a reply",
         replies=4,
+        default_for={"routes": 1},
     )
 
     shares = "pass"

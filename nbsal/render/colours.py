@@ -5,6 +5,8 @@ Orange supports the target and blue opposes it: a pair that every kind of colour
 
 from typing import Any
 
+Hue = str | int  # what a bar or a cell means: SIGNED, GREY, or a class by its number
+SIGNED, GREY = "signed", "grey"
 FOR = (230, 126, 16)
 CLASSES = ("#00706b", "#7c3fa8", "#8a5a00", "#a8326e")  # of classes, on paper: neither orange nor blue
 CLASSES_ANYWHERE = ("#00847d", "#9a5cc8", "#a07014", "#cc4888")  # the same on light and on dark pages
@@ -13,13 +15,15 @@ AGAINST = (40, 118, 200)
 WHITE = (255, 255, 255)
 NEUTRAL = (112, 112, 112)  # amounts that are neither for nor against the target, such as attention
 STRONGEST = 0.72  # opacity at the largest score: text on it stays readable in light and dark themes
+TINT = 0.22  # opacity of tiles
+BARE = 0.02  # strength below which a score has no colour
 FAINT = 0.1 * STRONGEST  # opacity below which evidence against the target is not underlined
 
 
 def colour(score: float, largest: float) -> tuple[tuple[int, int, int], float]:
     """Hue and opacity of a score, relative to the largest score on display."""
     strength = min(1.0, abs(score) / largest) if largest > 0 else 0.0
-    return (FOR if score >= 0 else AGAINST), STRONGEST * strength
+    return (FOR if score >= 0 else AGAINST), STRONGEST * strength * (strength >= BARE)
 
 
 def class_colour(hue: int | None, anywhere: bool = False) -> str:
@@ -32,6 +36,23 @@ def class_colour(hue: int | None, anywhere: bool = False) -> str:
     """
     colours = CLASSES_ANYWHERE if anywhere else CLASSES
     return colours[hue] if hue is not None and hue < len(colours) else ("inherit" if anywhere else INK)
+
+
+def bar_colour(hue: Hue, share: float, anywhere: bool = False) -> str:
+    """The colour of a bar; `anywhere` as in `class_colour`.
+
+    >>> bar_colour(SIGNED, -0.5), bar_colour(GREY, 0.5), bar_colour(1, 0.5)
+    ('#2876c8', '#707070', '#7c3fa8')
+    """
+    if isinstance(hue, int):
+        return class_colour(hue, anywhere)
+    return hex_colour(NEUTRAL if hue == GREY else FOR if share >= 0 else AGAINST)
+
+
+def rgb(hue: Hue | None) -> tuple[int, int, int]:
+    """The channels of a hue: of a class, or else grey."""
+    code = CLASSES[hue] if isinstance(hue, int) and hue < len(CLASSES) else hex_colour(NEUTRAL)
+    return (int(code[1:3], 16), int(code[3:5], 16), int(code[5:], 16))
 
 
 def colour_map(*hues: tuple[int, int, int]) -> Any:

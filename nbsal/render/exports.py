@@ -3,9 +3,21 @@
 from pathlib import Path
 from typing import Any, overload
 
-from nbsal.render import html
+from nbsal.render import html, sheet_html, sheet_png, sheet_terminal
+from nbsal.render.sheet import Sheet
 from nbsal.support import rooms
 from nbsal.support.validation import checked
+
+
+class PageText(str):
+    """The text of a page, which a notebook does not print in full.
+
+    >>> PageText("<p>Hello</p>")
+    <HTML page of 12 characters; pass a path to write it>
+    """
+
+    def __repr__(self) -> str:
+        return f"<HTML page of {len(self):,} characters; pass a path to write it>"
 
 
 @checked
@@ -38,13 +50,25 @@ class Exportable:
         place = Path("page.html" if path is None else path)
         page = self._view_page(place if live else None) if interactive or live else self._static_page()
         if path is None:
-            return page
+            return PageText(page)
         place.write_text(page, encoding="utf-8")
         return place
 
+    def sheet(self) -> Sheet:
+        """What is shown, for a page without scripts, a picture and a terminal."""
+        raise NotImplementedError
+
     def render_html(self) -> str:
         """The content as HTML without scripts that passes the sanitizer of notebooks."""
-        raise NotImplementedError
+        return sheet_html.render(self.sheet())
+
+    def render_png(self) -> bytes:
+        """The content as PNG."""
+        return sheet_png.render(self.sheet())
+
+    def to_terminal(self, colours: bool = True) -> str:
+        """The content for a terminal, with escape codes or with large scores in brackets."""
+        return sheet_terminal.render(self.sheet(), colours)
 
     def _page_title(self) -> str:
         """The title of the page, as plain text."""

@@ -2,7 +2,8 @@
 
 import unicodedata
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,46 @@ from numpy.typing import NDArray
 INVISIBLE = ("Cc", "Cf", "Zl", "Zp", "Zs")  # categories of characters that need no glyph
 PRIVATE = "Co"  # the category of characters that mean something else in every font
 PLACEHOLDER = "Last Resort"  # a font with a box for every character
+INTERFACE = (
+    "Segoe UI",
+    "SF Pro Text",
+    "Helvetica Neue",
+    "Cantarell",
+    "Ubuntu",
+    "Noto Sans",
+    "Roboto",
+    "Liberation Sans",
+)
 REGULAR = 400  # the weight of a face that is neither light nor bold
 WARNED_CHARACTERS = 10  # the most characters that one warning lists
 
 
-def families(text: str) -> list[str]:
-    """Font families that together have all characters of a text, the default family first."""
+def interface() -> list[str]:
+    """The font of the interface, as pages prefer it, or the default of matplotlib's settings if those were changed."""
+    from matplotlib import rcParams, rcParamsDefault
+
+    own = list(rcParams["font.family"])
+    if own != rcParamsDefault["font.family"] or rcParams["font.sans-serif"] != rcParamsDefault["font.sans-serif"]:
+        return own
+    return next(([name] for name in INTERFACE if name in _installed_names()), own)
+
+
+@contextmanager
+def of_interface() -> Iterator[None]:
+    """Draw the labels of axes in the font of the interface."""
+    from matplotlib import rc_context
+
+    with rc_context({"font.family": interface()}):
+        yield
+
+
+def families(text: str, first: Iterable[str] = ()) -> list[str]:
+    """Font families that together have all characters of a text, `first` or else the default family first."""
     from matplotlib import rcParams
 
-    fallbacks = [_family(character) for character in _missing_glyphs(text)]
-    return [*rcParams["font.family"], *dict.fromkeys(family for family in fallbacks if family)]
+    first = [*first] or list(rcParams["font.family"])
+    fallbacks = [_family(character) for character in _missing_glyphs(text, first)]
+    return [*first, *dict.fromkeys(family for family in fallbacks if family)]
 
 
 def best_font(texts: Iterable[str]) -> str:
@@ -47,21 +78,28 @@ def warn_missing_glyphs(texts: Iterable[str]) -> None:
         warnings.warn(f"{message} Install Noto Sans CJK or Noto Emoji, which have most characters.", stacklevel=2)
 
 
-def _missing_glyphs(text: str) -> list[str]:
-    """Characters of a text that the default font of matplotlib's settings lacks."""
+def _missing_glyphs(text: str, first: Sequence[str] = ()) -> list[str]:
+    """Characters of a text that a family, or else the default font of matplotlib's settings, lacks."""
     from matplotlib import rcParams
 
     families = rcParams["font.family"], rcParams["font.sans-serif"], rcParams["font.serif"], rcParams["font.monospace"]
-    default = _default_font(str(families), str(rcParams["font.weight"]), str(rcParams["font.style"]))
-    return [character for character in dict.fromkeys(text) if not _has_glyph(default, character)]
+    path = _font_path(tuple(first), str(families), str(rcParams["font.weight"]), str(rcParams["font.style"]))
+    return [character for character in dict.fromkeys(text) if not _has_glyph(path, character)]
 
 
 @cache
-def _default_font(*settings: str) -> str:
-    """The path of the default font under those settings of matplotlib, which looks it up anew for every text."""
+def _font_path(family: tuple[str, ...], *settings: str) -> str:
+    """The path of a font under those settings of matplotlib, which looks it up anew for every text."""
     from matplotlib.font_manager import FontProperties, findfont
 
-    return str(findfont(FontProperties()))
+    return str(findfont(FontProperties(family=family or None)))
+
+
+@cache
+def _installed_names() -> frozenset[str]:
+    from matplotlib.font_manager import fontManager
+
+    return frozenset(face.name for face in fontManager.ttflist)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from pathlib import PurePosixPath, PureWindowsPath
 
 _PLACE = re.compile(r"(?P<what>.*?)(?: (?P<way>at|after) (?P<where>.*))? \[\d+(?::\d+)?\]", re.DOTALL)
 _TOKEN_NUMBER = re.compile(r" #\d+$")
@@ -16,6 +17,18 @@ def display_name(label: str, is_token: bool = False) -> str:
     '“in” after “lives” - “of” after “lives”'
     """
     return " - ".join(_part_name(part, is_token) for part in label.split(" - "))
+
+
+def model_name(model: str) -> str:
+    """A model as notes name it: of the full path of a folder, the last part.
+
+    >>> model_name("demo/reviews"), model_name("/home/mara/runs/best"), model_name("C:\\\\runs\\\\best")
+    ('demo/reviews', 'best', 'best')
+    """
+    for path in (PurePosixPath(model), PureWindowsPath(model)):
+        if path.is_absolute() and path.name:
+            return path.name
+    return model
 
 
 def _part_name(label: str, is_token: bool) -> str:

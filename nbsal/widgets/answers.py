@@ -1,40 +1,42 @@
 """The Answers view: a reply beside its sources, each shaded by the other, with rivals, strikes, matrix and curve."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import traitlets
 
 from nbsal.explain.answer import Answer
-from nbsal.explain.answer_page import AnswerPicture, answer_html, answer_png
+from nbsal.explain.answer_page import AnswerPicture
 from nbsal.explain.judgement import Judgement
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.prompt.sources import Source, has_tool_results
 from nbsal.explain.scoring.hops import check_hops
-from nbsal.explain.scoring.lazy import Ablation, ReplyExperiment, reply_experiment
-from nbsal.explain.sentences.evidence import Evidence, measure, subsets
 from nbsal.explain.sentences.reply_facts import part_text
+from nbsal.methods.facts import label_of
 from nbsal.methods.lazy import Subject, default
+from nbsal.render.sheet import Sheet
 from nbsal.support.arrays import Floats
-from nbsal.support.errors import InputError, ModelError
+from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
+from nbsal.support.validation import plural
 from nbsal.widgets.base import NO_SOURCE, View
+from nbsal.widgets.cached_view import PanelCache, PanelJob
 from nbsal.widgets.content import answer_parts as parts
-from nbsal.widgets.content.answer_curve import curve_trait
-from nbsal.widgets.content.answer_parts import AnswerResult, Rewritten, SpanScores, Struck
-from nbsal.widgets.content.asked import Asked, reply_choices
+from nbsal.widgets.content.answer_panels import CurvePanel, SpanPanel, StrikePanel
+from nbsal.widgets.content.answer_parts import AnswerResult, Struck
+from nbsal.widgets.content.asked import Asked, Reply, answer_steps, reply_choices
 from nbsal.widgets.explainer_view import Shading, with_settings
 from nbsal.widgets.page import jobs, wire
 from nbsal.widgets.page.choices import MethodTraits
 from nbsal.widgets.page.html_export import asset
 from nbsal.widgets.page.last_value import LastValue
+from nbsal.widgets.page.next_view import Step
 
 LEVELS = ("token", "word", "sentence", "document")
-ORDERS = 10  # random orders beside the hiding curve
-SUBSETS = 8
 STREAM = 0.06  # seconds between two pieces of a reply that is being written
 LOADED = "Loaded without its model \N{MIDDLE DOT} pass reply=... to nbsal.answer to change it"
 
@@ -46,9 +48,10 @@ class Answers(Shading, MethodTraits, View):
     `nbsal.answer`; without a reply the model writes one, word by word in the view. `selection` holds the numbers of
     tokens of the reply (none is all of it), `source_selection` positions in the prompt. `level` is the part that is
     shaded as one: "token", "word", "sentence" or "document". A `rival` explains the token number `at` rather than that
-    one. `hops` follows scores through the reply (`Answer.through`), `certainty` fades unsure words.
-    `struck` lists sources by number, or [source, sentence], that are taken out: the same reply is scored again.
-    `panels` holds "curve" while the hiding curve is open.
+    one. `hops` follows scores through the reply (`Answer.through`), by information flow routes where the model has
+    them; `certainty` fades unsure words. `struck` lists sources by number, or [source, sentence], that are taken out:
+    the same reply is scored again. `write_again` lets the model reply without them; `written` is the number of the
+    reply on display, 0 the first. `panels` holds "curve" while the hiding curve is open.
 
     >>> import nbsal
     >>> question = [{"role": "user", "content": "Where does Mara live?"}]
@@ -57,7 +60,7 @@ class Answers(Shading, MethodTraits, View):
     (' Mara lives in Oslo.', ['You', 'Document 1'])
     """
 
-    inputs = ("method", "layer", "hops", "rival", "at", "struck", "panels", "_span", "_writes")
+    inputs = ("method", "layer", "hops", "rival", "at", "struck", "written", "panels", "_span")
     accepts = (Answer,)
     _esm = asset("answers.js")
     _css = asset("answers.css")
@@ -69,6 +72,7 @@ class Answers(Shading, MethodTraits, View):
     rival = traitlets.Unicode(None, allow_none=True).tag(sync=True, page=True)
     at = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
     struck: Any = traitlets.List().tag(sync=True, page=True)
+    written = traitlets.Int(0).tag(sync=True, page=True)
     panels = traitlets.List(traitlets.Enum(("curve",))).tag(sync=True, page=True)
     _tokens = traitlets.Dict().tag(sync=True)
     _scores = traitlets.Bytes().tag(sync=True)
@@ -79,10 +83,9 @@ class Answers(Shading, MethodTraits, View):
     _chosen = traitlets.Dict().tag(sync=True)  # what is said of selected words, where `_facts` does not hold it
     _curve = traitlets.Dict().tag(sync=True)
     _draft = traitlets.Unicode().tag(sync=True)  # the reply, while the model writes it
-    _rewritten = traitlets.Dict().tag(sync=True)
+    _replies: Any = traitlets.List().tag(sync=True)  # all replies, in words
     _saved = traitlets.Unicode().tag(sync=True)
     _span = traitlets.List(traitlets.Int())  # the selected tokens, if the method explains them as one target
-    _writes = traitlets.Int(0)  # how often a new reply was requested
 
     def __init__(
         self,
@@ -112,16 +115,16 @@ class Answers(Shading, MethodTraits, View):
         if not isinstance(documents, Collection):
             message = f"documents must be a list of texts, not {documents!r:.60}."
             raise InputError(message, argument="documents", value=documents)
-        self._asked = Asked.from_answer(source) if finished else Asked(asked, reply, arguments)
-        self._first: Answer | None = source if finished else None
+        request = Asked.from_answer(source) if finished else Asked(asked, reply, arguments)
+        self._written = [Reply(request, answer=source if finished else None)]
         self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
         if isinstance(source, Subject) and self._own_method is None:
             has_documents = len(documents) > 0 or has_tool_results(asked)
             self._own_method = default.default_for_reply(source, has_documents, unit, settings.get("hops", 0))
-        self._answers, self._experiments, self._spans, self._followed = (LastValue() for _ in range(4))
-        self._evidence, self._checked, self._struck = LastValue(), LastValue(), LastValue()
-        self._curves, self._rewrites = LastValue(), LastValue()
+        self._answers, self._evidence, self._checked = (LastValue() for _ in range(3))
+        self._panels = PanelCache()
+        self._panels |= {"span": SpanPanel(), "struck": StrikePanel(), "curve": CurvePanel()}
         self._opens = "selection" not in settings
         super().__init__(source, **{name: value for name, value in settings.items() if name in traits})
 
@@ -132,7 +135,9 @@ class Answers(Shading, MethodTraits, View):
         return explainer if self._own_method is None else Explainer(explainer.subject, self._own_method)
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
-        return parts.method_traits_of(explainer) | {"_choices": reply_choices(explainer, self._asked.settings["unit"])}
+        return parts.method_traits_of(explainer) | {
+            "_choices": reply_choices(explainer, self._written[0].asked.settings["unit"])
+        }
 
     def from_result(self, result: Answer) -> dict[str, Any]:
         if result.running is None:
@@ -148,27 +153,36 @@ class Answers(Shading, MethodTraits, View):
         """The Answer on display, or None before the first one."""
         return self._computed.answer if isinstance(self._computed, AnswerResult) else None
 
+    def steps(self) -> dict[str, Step]:
+        return {} if self.explainer is None or self.result is None else answer_steps(self.result, self._selected())
+
     @property
     def without_struck(self) -> Floats | None:
         """The log-probability of each token of the reply without what is struck out, if anything is."""
-        return self._computed.struck if isinstance(self._computed, AnswerResult) else None
+        struck = self._computed.struck if isinstance(self._computed, AnswerResult) else None
+        return None if struck is None else struck.logprob
 
     @property
     def judgement(self) -> Judgement | None:
         """The hiding curve beside random orders, if it is computed."""
         curve = self._computed.curve if isinstance(self._computed, AnswerResult) else None
-        return curve if isinstance(curve, Judgement) else None
+        return None if curve is None else curve.judgement
 
     @property
     def rewritten(self) -> str | None:
-        """The reply that was written again without what was struck out."""
-        return self._rewritten.get("text")
+        """The last reply that was written again."""
+        texts = [reply.trait()["text"] for reply in self._written[1:] if reply.answer is not None]
+        return texts[-1] if texts else None
 
     def write_again(self) -> None:
-        """Let the model reply without what is struck out; the new reply appears beside the old one."""
-        if self._first is None or self.explainer is None:
+        """Let the model reply without what is struck out; the new reply is explained, and the old one kept."""
+        answer = self.result
+        if answer is None or self.explainer is None:
             raise InputError("There is no reply yet, or no model to write another one.", argument="struck")
-        self._writes += 1
+        struck = [Struck.parse(entry) for entry in self.struck]
+        self._written.append(self._shown_reply.asked.without(answer, struck))
+        with self.hold_sync():  # one step for Undo
+            self.struck, self.written = [], len(self._written) - 1
 
     def handle_write_again(self) -> str:
         """Answer a page that wants another reply."""
@@ -179,6 +193,13 @@ class Answers(Shading, MethodTraits, View):
     def _valid_struck(self, proposal: Any) -> Any:
         for entry in proposal["value"]:
             Struck.parse(entry)
+        return proposal["value"]
+
+    @traitlets.validate("written")
+    def _valid_written(self, proposal: Any) -> Any:
+        if proposal["value"] not in range(len(self._written)):
+            message = f"written={proposal['value']} is no reply. The view has {plural(len(self._written), 'reply')}."
+            raise InputError(message, argument="written", value=proposal["value"])
         return proposal["value"]
 
     @traitlets.validate("hops")
@@ -201,49 +222,56 @@ class Answers(Shading, MethodTraits, View):
             chosen = own if own.method.name == change["new"] else Explainer(self.subject, change["new"])
             self.layer = parts.method_traits_of(chosen)["layer"]
 
+    @traitlets.observe("written")
+    def _follow_reply(self, change: Any) -> None:
+        """Another reply has other words."""
+        self._opens = True
+        self.selection, self.source_selection, self.rival, self.at = [], [], None, None
+
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         if self.explainer is None:
-            self._open(self._first, job)  # type: ignore[arg-type]
-            return AnswerResult(self._first)  # type: ignore[arg-type]
-        version = self.subject.version
-        answer = self._answers.get([version, inputs["method"], inputs["layer"]], self._explain(inputs, job))
-        self._first = self._first or answer
-        key = [version, answer.reading]
-        experiment = self._experiments.get(key, lambda: self._hide_sentences(answer))
-        if not self._evidence.is_for(key) and self.result is not answer:
-            self.show_partial(job, AnswerResult(answer))
-        evidence = self._evidence.get(key, lambda: self._measure(answer, experiment, job))
-        answer = self._checked.get(
-            [answer, evidence], lambda: answer if answer.evidence is evidence else replace(answer, evidence=evidence)
-        )
-        answer = self._followed.get([answer, inputs["hops"]], lambda: parts.followed(answer, inputs["hops"]))
+            answer: Any = self._written[0].answer
+            self._open(answer, job)
+            return AnswerResult(answer)
+        answer = self._explained(self._written[inputs["written"]], inputs, job)
         self._open(answer, job)
-        result = AnswerResult(answer, curve=self._curves.value_for([answer]))
-        if self.result is not answer:
-            self.show_partial(job, result)
-        struck = [Struck.parse(entry) for entry in inputs["struck"]]
-        without = self._struck.get([key, struck], lambda: parts.without_struck(experiment, struck))
-        result = replace(result, span=self._own_span(answer, inputs), struck=without)
-        if "curve" in inputs["panels"] and not self._curves.is_for([answer]):
-            self.show_partial(job, result)
-            result = replace(result, curve=self._curves.get([answer], lambda: self._judge(answer, job)))
-        if inputs["_writes"] and not self._rewrites.is_for(inputs["_writes"]):
-            self.show_partial(job, result)
-            self._rewrites.get(inputs["_writes"], lambda: self._write(answer, struck, job))
-        return replace(result, rewritten=self._rewrites.value)
+        keys = self._panels.keys_of([answer], [answer], inputs)
+        values, displayed = self._panels.cached(keys), self.result is answer
+        panel_job = PanelJob(partial(self.meter, job), lambda value: None)
+        for name, shows in self._panels.pending(["span", "struck", *inputs["panels"]], keys, displayed):
+            if shows:
+                self.show_partial(job, AnswerResult(answer, **values))
+            values[name] = self._panels.compute(name, answer, keys, inputs, panel_job)
+        return AnswerResult(answer, **values)
 
-    def _measure(self, answer: Answer, experiment: ReplyExperiment, job: jobs.Job) -> Evidence | None:
-        """What leaving out the sources changes; an answer that came with it keeps it until its model changes."""
-        own = self.plain_result is answer and self.subject.version == self._version
-        if own and answer.evidence is not None:
-            return answer.evidence
-        if answer.evidence_level == "word":
-            experiment = experiment.with_units(answer.reading.units("word"))
-        return measure(experiment, self.meter(job, len(subsets(experiment))), answer.evidence_level)
+    def _explained(self, reply: Reply, inputs: dict[str, Any], job: jobs.Job) -> Answer:
+        """The checked reply, as the inputs want it; its scores are shown before they are checked."""
+        version, (method, layer) = self.subject.version, self._scoring(inputs)
+        hops = inputs["hops"]
+        answer = self._answers.get(
+            [version, reply, method, layer, hops],
+            lambda: parts.followed(self._explain(reply, method, layer, job), hops),
+        )
 
-    def _hide_sentences(self, answer: Answer) -> ReplyExperiment:
-        units = answer.reading.units("sentence")
-        return reply_experiment.hide_units(Ablation(self.subject), answer.reading, units)
+        def check() -> Answer:
+            known = self._evidence.value_for([version, answer.reading])
+            if known is None and answer.evidence is None:
+                self.show_partial(job, AnswerResult(answer))
+            with_known = answer if known is None else replace(answer, evidence=known)
+            return with_known.check(self.reporter(job), job.cancel)  # type: ignore[no-any-return]
+
+        checked: Answer = self._checked.get([answer], check)
+        self._evidence.get([version, answer.reading], lambda: checked.evidence)
+        return checked
+
+    def _scoring(self, inputs: dict[str, Any]) -> tuple[str, int | None]:
+        """The method, with its layer, that gives the scores: through the reply, one of what the model reads."""
+        method, layer, hops, given = inputs["method"], inputs["layer"], inputs["hops"], self.plain_result
+        as_given = given is not None and (given.method, given.hops) == (method, hops)
+        if hops == 0 or as_given or self._explainer_for(method, layer).method.averages_span:
+            return method, layer
+        routes = default.default_for_routes(self.subject)
+        return (method, layer) if routes is None else (routes, None)
 
     def _open(self, answer: Answer, job: jobs.Job) -> None:
         """Select the words that depend most on the sources, once, unless something else is selected."""
@@ -265,6 +293,8 @@ class Answers(Shading, MethodTraits, View):
             if answer.evidence is not None
             else ["not checked by leaving out sources"]
         )
+        if answer.method != self.method and answer.hops != 0:
+            way.append(f"{answer.label}, not {label_of(self.method)}, through the reply")
         added = not answer.linear and (answer.running is None or answer.hops != 0)
         way += ["of several words, the scores are added up"] if added else []
         contrast = []
@@ -278,13 +308,16 @@ class Answers(Shading, MethodTraits, View):
             "_sources": parts.sources_trait(answer.reading.prompt.sources, answer),
             "_tokens": parts.tokens_trait(answer.reading),
             "_scores": wire.scores(list(answer.rows)),
-            "_facts": parts.reply_trait(result),
-            "_own_scores": parts.span_trait(result.span),
+            "_facts": parts.reply_trait(result) | {"follows": self._can_follow(answer)},
             "_chosen": parts.chosen_trait(result, self._selected()),
-            "_curve": curve_trait(result.curve, answer),
-            "_rewritten": parts.rewritten_trait(result.rewritten),
+            "_draft": "",
+            "_replies": [reply.trait() for reply in self._written],
             "_result": {"notes": [*answer.notes(), *contrast, *way], "settings": settings},
-        }
+        } | self._panels.publish(vars(result))
+
+    def _can_follow(self, answer: Answer) -> bool:
+        """Whether scores can be followed through the reply, by the chosen method or by another one."""
+        return answer.can_follow or (self.subject is not None and default.default_for_routes(self.subject) is not None)
 
     def to_frame(self) -> "pandas.DataFrame":
         """The matrix on display: a row for each word of the reply, with the scores of the sources."""
@@ -295,11 +328,8 @@ class Answers(Shading, MethodTraits, View):
         """The selected tokens of the reply, one row each."""
         return self._selected_rows(self.result.tokens())
 
-    def render_html(self) -> str:
-        return answer_html(self.picture())
-
-    def render_png(self) -> bytes:
-        return answer_png(self.picture())
+    def sheet(self) -> Sheet:
+        return self.picture().sheet()
 
     def picture(self) -> AnswerPicture:
         """What a static picture shows: the selected words, or the reply; the token at hand rather than its rival."""
@@ -314,8 +344,16 @@ class Answers(Shading, MethodTraits, View):
 
     def _selected(self) -> list[int]:
         """The selected tokens that the reply has."""
-        known = range(len(self._first.ids)) if self._first is not None else range(0)
-        return sorted(set(self.selection).intersection(known))
+        answer = self._shown_reply.answer
+        return sorted(set(self.selection).intersection(range(0 if answer is None else len(answer.ids))))
+
+    @property
+    def _shown_reply(self) -> Reply:
+        """The reply on display; before the first one, that which is asked for."""
+        for reply in self._written:
+            if self.result is not None and reply.answer is not None and reply.answer.reading is self.result.reading:
+                return reply
+        return self._written[0]
 
     def _explainer_for(self, method: str, layer: int | None) -> Any:
         """The explainer with a method and a layer; the view's own as it is, which has all its settings."""
@@ -327,23 +365,21 @@ class Answers(Shading, MethodTraits, View):
             return with_settings(own, {"method": method, "layer": layer, "tau": tau})
         return Explainer(own.subject, method)
 
-    def _explain(self, inputs: dict[str, Any], job: jobs.Job) -> Callable[[], Answer]:
-        """The answer by the chosen method; the first one may still have to be written."""
+    def _explain(self, reply: Reply, method: str, layer: int | None, job: jobs.Job) -> Answer:
+        """The reply by some method; it may still have to be written."""
+        explainer = self._explainer_for(method, layer)
+        if reply.answer is None:
+            if self.result is None:
+                self.show_partial(job, reply.asked.sources())
+            written: Answer = reply.write(explainer, self._watched(job))
+            return written
+        is_given = self.plain_result is reply.answer and explainer is self.explainer
+        if is_given and self.subject.version == self._version:
+            return reply.answer
+        from nbsal.explain.reply import explain_again  # imports torch
 
-        def explain() -> Answer:
-            explainer = self._explainer_for(inputs["method"], inputs["layer"])
-            if self._first is None:
-                self.show_partial(job, self._asked.sources())
-                arguments = self._asked.arguments()
-                written: Answer = explainer.reply(**arguments, **self._watched(job))
-                return written
-            if explainer is self.explainer and self.plain_result is not None and self.subject.version == self._version:
-                return self._first
-            from nbsal.explain import reply  # imports torch
-
-            return reply.explain_again(self._first, explainer, self.reporter(job), job.cancel)
-
-        return explain
+        again: Answer = explain_again(reply.answer, explainer, self.reporter(job), job.cancel)
+        return again
 
     def _watched(self, job: jobs.Job) -> dict[str, Any]:
         """Arguments of a call that writes a reply: its text appears as a draft, and it stops when it is cancelled."""
@@ -359,28 +395,3 @@ class Answers(Shading, MethodTraits, View):
                         self._draft = text
 
         return {"on_token": on_token, "cancel": job.cancel, "progress": self.reporter(job)}
-
-    def _own_span(self, answer: Answer, inputs: dict[str, Any]) -> SpanScores | None:
-        """The scores of what is a target of its own: a token rather than its rival, or a span."""
-        rival, at, tokens = inputs["rival"], inputs["at"], inputs["_span"]
-
-        def explain() -> SpanScores | None:
-            if rival is not None:
-                if at is None:
-                    message = "rival needs the token that it rivals: set at to a token's number."
-                    raise InputError(message, argument="at", value=None)
-                return parts.rival_scores(answer, rival, at)
-            if answer.linear or answer.hops != 0 or len(tokens) == 1:
-                return None
-            return parts.span_scores(answer, tokens or answer.reading.content)
-
-        return self._spans.get([answer, rival, at, tokens], explain)  # type: ignore[no-any-return]
-
-    def _judge(self, answer: Answer, job: jobs.Job) -> Judgement | str:
-        try:
-            return answer.judge(random=ORDERS, subsets=SUBSETS, progress=self.reporter(job), cancel=job.cancel)
-        except (InputError, ModelError) as error:
-            return str(error)
-
-    def _write(self, answer: Answer, struck: list[Struck], job: jobs.Job) -> Rewritten:
-        return self._asked.write_again(self.subject, answer, struck, self._watched(job))

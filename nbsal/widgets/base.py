@@ -171,17 +171,19 @@ class View(LinkedWidget):
 
     def meter(self, job: jobs.Job, total: int) -> Meter:
         """A meter that reports the steps of `compute` in `progress` and raises Cancelled once the job is cancelled."""
-        start = time.perf_counter()
+        start, reported = time.perf_counter(), 0.0
 
         def report(done: int, _: int | None) -> None:
+            nonlocal reported
             self._worker.run_waiting()  # other views of the model need not wait for the end
             share = done / total
-            if share - (self.progress or 0.0) >= PROGRESS_STEP:
+            if share - reported >= PROGRESS_STEP:
                 with self._try_lock() as locked:
                     if locked and self._job is job:
-                        with self.hold_sync():
-                            self._left = progress_words(share, (time.perf_counter() - start) * (1 - share) / share)
-                            self.progress = share
+                        reported = share
+                        left = progress_words(share, (time.perf_counter() - start) * (1 - share) / share)
+                        with self.hold_sync():  # the end of one meter is not that of the job: others may follow
+                            self._left, self.progress = (left, share) if share < 1 else ("", None)
 
         return Meter(total, report, job.cancel)
 

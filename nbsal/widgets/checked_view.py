@@ -5,15 +5,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import traitlets
 
 from nbsal.explain.explained import Explanation
 from nbsal.explain.lazy import Explainer, HiddenWords, checking
-from nbsal.explain.sentences.decision_facts import PASSES, Check, Outcome, Search, budget
+from nbsal.explain.sentences.decision_facts import Check, Outcome, Search, budget
 from nbsal.explain.sentences.statement import Statement
-from nbsal.methods.lazy import Ablation
+from nbsal.methods.lazy import Ablation, Subject
 from nbsal.support.errors import Cancelled
 from nbsal.support.progress import Meter
 from nbsal.widgets.base import View
@@ -34,6 +34,8 @@ class CheckedView(View):
     hidden. The whole check follows in a pause. `check` is "auto" (if that takes less than two seconds), True, a number
     of forward passes, or False, which hides nothing unasked.
     """
+
+    rows_checked: ClassVar[int] = 1  # by one check of a result
 
     check = traitlets.Any(AUTO).tag(sync=True)
     _statements = traitlets.List(traitlets.Dict()).tag(sync=True)  # what is said of each row of scores
@@ -104,7 +106,7 @@ class CheckedView(View):
         with self._lock:
             self._pressed = None
             if self._check_job is not None:
-                self._checking = {} if self._is_checked(self.result) else offered(PASSES)
+                self._checking = {} if self._is_checked(self.result) else self._offered()
             super().cancel()
 
     @traitlets.validate("check")
@@ -118,7 +120,7 @@ class CheckedView(View):
         """Whether a new result is going to be checked, or can be."""
         if not self._can_check(result) or self._is_checked(result):
             return {}
-        return offered(PASSES) if self.check is False else {"state": "waiting", "note": "checking\u2026"}
+        return self._offered() if self.check is False else {"state": "waiting", "note": "checking\u2026"}
 
     def _can_check(self, result: Any) -> bool:
         is_whole = isinstance(result, Explanation) and result.provenance.get("windows", 1) == 1
@@ -128,6 +130,9 @@ class CheckedView(View):
         """Whether the whole check of the row on display was made."""
         check = result.checks.get(self.row_of(result))
         return check is not None and not check.first
+
+    def _offered(self, passes: Any = True) -> dict[str, Any]:
+        return offered(budget(passes) * self.rows_checked)
 
     def _asked_passes(self) -> Any:
         return True if self.check is False or self.check == AUTO else self.check
@@ -162,8 +167,9 @@ class CheckedView(View):
             self._lock.notify_all()
 
     def _run_check(self, passes: Any, result: Any, row: int, inputs: dict[str, Any], job: jobs.Job) -> None:
-        limit = budget(True if passes == AUTO else passes)
-        with self._ending(job, offered(limit)):
+        offer = self._offered(True if passes == AUTO else passes)
+        limit = offer["passes"]
+        with self._ending(job, offer):
             explainer = self.explainer_for(inputs)
             if row not in result.checks:  # of another layer, or it failed
                 before, result = result, self._first_checked(result, row, explainer, inputs, job)
@@ -175,8 +181,7 @@ class CheckedView(View):
             if passes == AUTO:
                 wait_for_pause(job, self._worker, lambda: False, min(max(seconds, PAUSES[0]), PAUSES[1]))
             meter = Meter(limit, lambda done, _: self._show_checking(job, done, limit), job.cancel)
-            words = self._words_of(result, row, explainer, inputs)
-            self._end_check(job, {}, result, result.with_check(checking.check(words, limit, meter), row))
+            self._end_check(job, {}, result, self._whole_checked(result, row, explainer, inputs, meter))
 
     def _run_search(self, result: Any, row: int, inputs: dict[str, Any], job: jobs.Job) -> None:
         """Search on the worker for a set of words that turns the decision."""
@@ -188,7 +193,7 @@ class CheckedView(View):
             wanted = self.subject.labels.index(saliency.target) if saliency.contrary else None
             meter = Meter(None, lambda done, _: self._show_checking(job, done, 0), job.cancel)
             way = checking.way_of(self.explainer_for(inputs).method)
-            ablation = self._ablation_for(result)
+            ablation = self._ablation_for(result, self.subject)
             decision = DecisionText(ablation.subject, saliency.row, way=way)
             flip = find_flip(FlipSearch(decision, ablation, wanted, meter), saliency)
             outcome = Outcome(saliency.display_name(flip.after), flip.confidence)
@@ -202,16 +207,20 @@ class CheckedView(View):
         self._pass_seconds = (perf_counter() - start) / checking.FIRST
         return result.with_check(check, row)
 
+    def _whole_checked(self, result: Any, row: int, explainer: Explainer, inputs: dict[str, Any], meter: Meter) -> Any:
+        words, limit = self._words_of(result, row, explainer, inputs), (meter.total or 0) // self.rows_checked
+        return result.with_check(checking.check(words, limit, meter), row)
+
     def _words_of(
         self, result: Any, row: int, explainer: Explainer, inputs: dict[str, Any], recorded: bool = True
     ) -> HiddenWords:
-        ablation, way = self._ablation_for(result), checking.way_of(explainer.method)
+        ablation, way = self._ablation_for(result, explainer.subject), checking.way_of(explainer.method)
         words: HiddenWords = checking.words_of(result.rows()[row], ablation, way, inputs["target"], recorded)
         return words
 
-    def _ablation_for(self, result: Any) -> Ablation:
+    def _ablation_for(self, result: Any, subject: Subject) -> Ablation:
         """What hides the words of a result, without what it has run on texts that were typed before."""
-        ablation: Ablation = self._ablation.get(self.subject, lambda: Ablation(self.subject))
+        ablation: Ablation = self._ablation.get(subject, lambda: Ablation(subject))
         ablation.keep_only(result.row.ids)
         return ablation
 

@@ -1,37 +1,36 @@
-"""The Clouds view: a word cloud for each predicted class; a click on a word lists the texts that contain it."""
+"""The Clouds view: the words of each predicted class, those of which were hidden, and the texts that have a word."""
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import traitlets
 
 from nbsal.corpus.dataset import Corpus
-from nbsal.evaluation.clouds import Cloud, draw_words, rank, weigh
+from nbsal.evaluation.audit.result import Audit
+from nbsal.evaluation.clouds import Cloud, rank, weigh
 from nbsal.explain.saliency import Saliency
-from nbsal.render import colours, html, text_lines
-from nbsal.render.headline import percent
-from nbsal.support.errors import InputError, UnknownName
-from nbsal.support.lazy import Figure, pandas
-from nbsal.support.validation import Text, checked, plural
+from nbsal.render.headline import Phrase, phrases, plain
+from nbsal.render.sheet import Block, Heading, Note, Sentence, Sheet, SizedWord, SizedWords
+from nbsal.support.errors import Cancelled, InputError, NbsalError, UnknownName
+from nbsal.support.lazy import pandas
+from nbsal.support.progress import Meter
+from nbsal.support.validation import Text, checked
 from nbsal.widgets.content.word_clouds import (
-    MAX_TEXTS,
-    MIN_TEXTS,
-    CloudWord,
     Statistics,
     WordClouds,
     arranged,
     cloud_traits,
+    count_words,
+    listing_of,
+    predicted,
     texts_with,
 )
-from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
+from nbsal.widgets.corpus_view import CorpusView
 from nbsal.widgets.page import jobs
 from nbsal.widgets.page.html_export import asset
 from nbsal.widgets.page.last_value import LastValue
 
-SIZE = (600, 300)  # pixels of a cloud in a picture
-COLUMNS = 2  # clouds beside each other in a picture
 MAX_WORDS = 200
 SMALLEST, LARGEST = 12, 42  # pixels
 
@@ -40,9 +39,10 @@ SMALLEST, LARGEST = 12, 42  # pixels
 class Clouds(CorpusView):
     """Word clouds of many texts by predicted class; words that several classes share are underlined.
 
-    `k` is the number of words of a cloud. `picked` is the [class, word] whose texts are listed; `texts_with` finds all
-    of them. A finished Cloud is shown without texts. `form` "list" shows the words as lists. `idf` weighs words by
-    their rarity, as in nbsal.clouds.rank.
+    An explainer's model is asked what hiding each word does; a word that was not hidden is in plain type. `k` is the
+    number of words of a cloud. `picked` is the [class, word] whose texts are listed; `texts_with` finds all of them. A
+    finished Cloud is shown without texts. `form` "list" shows the words as lists. `idf` weighs words by their rarity,
+    as in nbsal.clouds.rank. The other traits are those of `CorpusView`.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
@@ -51,8 +51,9 @@ class Clouds(CorpusView):
     [0]
     """
 
-    inputs = ("k", "unit", "picked")
+    inputs = (*CorpusView.inputs, "k", "unit", "picked")
     accepts = (Sequence, Cloud)
+    explaining = 0.5
     _esm = asset("clouds.js")
     _css = asset("clouds.css")
 
@@ -63,8 +64,6 @@ class Clouds(CorpusView):
     _plain = traitlets.Bool(False).tag(sync=True)
     _clouds = traitlets.List(traitlets.Dict()).tag(sync=True)
     _summary = traitlets.Dict().tag(sync=True)
-    _texts_shown = traitlets.Dict().tag(sync=True)
-    _result = traitlets.Dict().tag(sync=True)
 
     def __init__(
         self,
@@ -76,6 +75,10 @@ class Clouds(CorpusView):
     ) -> None:
         self.idf = idf
         self._cloud = LastValue()
+        self._audit: Audit | None = None  # of words that were hidden
+        self._hidden: list[str] | None = None  # the words of the audit, once it is complete
+        self._cache: Any = None
+        self._untested = "not tested yet" if not isinstance(source, self.accepts) else "not tested: no model"
         super().__init__(source, texts, **settings)
         self.observe(self._on_selection, names="picked")
 
@@ -110,133 +113,103 @@ class Clouds(CorpusView):
         rows = [(n, s.text, s.prediction, float(sum(s.scores[i] for i in positions))) for n, s, positions in texts]
         return pandas.DataFrame(rows, columns=["number", "text", "prediction", "score"])
 
+    def measure(self, inputs: dict[str, Any], job: jobs.Job, meter: Meter) -> None:
+        """Hide the words of the clouds in every text that has them, a few at first."""
+        from nbsal.evaluation.audit.measure import AuditSettings, stages
+        from nbsal.evaluation.cache import Cache
+
+        if self.plain_result is not None or inputs["unit"] == "token":
+            self._untested = "not tested: no model" if self.plain_result is not None else "tokens are not tested"
+            return
+        words = self.summarize(self._saliencies, inputs, job).to_test()
+        if self._hidden == words:
+            return
+        self._cache = self._cache or Cache()
+        self._cache.keep(self.explainer, self._saliencies)
+        settings = AuditSettings(words=words, grows=True)
+        try:
+            for audit in stages(self.explainer, self._texts, None, settings, self._cache, meter):
+                self._audit = audit
+                self.show_partial(job, self.summarize(self._saliencies, inputs, job))
+        except Cancelled:
+            raise
+        except NbsalError as error:
+            self._untested = f"not tested: {error}"
+        self._hidden = words
+
+    def explain(self, texts: Iterable[Text], labels: Iterable[Any] | None = None) -> None:
+        """Explain and show other texts, with their labels if there are any."""
+        self._audit, self._hidden = None, None
+        self.set_trait("picked", None)
+        super().explain(texts, labels)
+
     def summarize(self, saliencies: Sequence[Saliency], inputs: dict[str, Any], job: jobs.Job) -> WordClouds:
         unit, total = inputs["unit"], max(len(self._texts), len(saliencies))
         cloud, statistics = self._cloud.get((saliencies, unit), lambda: self._ranked(saliencies, unit))
-        picked = tuple(inputs["picked"]) if inputs["picked"] else None
-        texts = texts_with(saliencies, unit, *picked) if picked else []
-        return WordClouds(cloud, inputs["k"], picked, texts, len(saliencies), total, self._classes(), statistics)
+        audit = self._audit if unit == "word" else None
+        table = self.table_of(saliencies, inputs, job)
+        classes = [] if self.subject is None else self.classes()
+        counts = len(saliencies), total
+        clouds = WordClouds(cloud, inputs["k"], table, *counts, classes, statistics, audit, self._untested)
+        if not inputs["picked"] or not saliencies:
+            return clouds
+        table = self.table_of(saliencies, inputs, job, listing_of(saliencies, unit, inputs["picked"], clouds))
+        return replace(clouds, table=table)
+
+    def headline(self, result: WordClouds) -> list[Phrase]:
+        return result.sentence()
 
     def publish(self, result: WordClouds) -> dict[str, Any]:
-        heading, note = result.picked_heading()
-        texts = [
-            {"number": number, "caption": _caption(saliency), "pieces": excerpt(saliency, positions)}
-            for number, saliency, positions in result.texts[:MAX_TEXTS]
-        ]
         summary = {
-            "sentence": [list(piece) for piece in result.sentence()],
             "overlap": result.overlap(),
             "hint": result.hint(),
             "explained": result.text_count,
             "total": result.total,
         }
-        listed = {"picked": result.picked, "count": len(result.texts), "texts": texts, "heading": heading, "note": note}
-        return {
-            "_clouds": [cloud_traits(result, label) for label in result.labels],
-            "_summary": summary,
-            "_texts_shown": listed,
-            "_result": {"notes": self.count_notes(result.text_count, result.total)},
-        }
+        clouds = [cloud_traits(result, label) for label in result.labels]
+        return super().publish(result) | {"_clouds": clouds, "_summary": summary}
 
-    def render_html(self) -> str:
+    def sheet(self) -> Sheet:
         result: WordClouds = self.result
-        notes = html.escape(" · ".join([result.hint(static=True).rstrip("."), result.overlap()]))
-        foot = f'<div style="{html.SMALL};margin:8px 0">{notes}</div>'
-        body = [_sentence_html(result), *(_cloud_html(result, label) for label in result.labels), foot]
-        if result.picked:
-            heading = html.heading_html(*result.picked_heading())
-            body += [heading, *(_text_html(*text) for text in result.texts[:MAX_TEXTS])]
-        return html.block_html(
-            result.caption(), "".join(body), self.count_notes(result.text_count, result.total), titled=False
-        )
-
-    def render_png(self) -> bytes:
-        result: WordClouds = self.result
-        labels = result.labels
-        columns = min(COLUMNS, len(labels))
-        rows = -(-len(labels) // columns)
-        figure = Figure(figsize=(4.5 * columns, 2.8 * rows + 0.5), layout="constrained")
-        few = f" Words in fewer than {MIN_TEXTS} texts are left out." if result.has_rare else ""
-        title = html.visible(result.caption() + few)
-        figure.suptitle(textwrap.fill(title, 60 * columns), fontsize="medium")
-        panels = figure.subplots(rows, columns, squeeze=False).ravel()
-        for ax in panels:
-            ax.axis("off")
-        for ax, label in zip(panels, labels, strict=False):
-            colour = colours.class_colour(result.hues[label])
-            if sizes := {
-                entry.word: _type_size(entry.share) for entry in result.words[label] if entry.share is not None
-            }:
-                ax.imshow(np.asarray(draw_words(sizes, colour, SIZE)))
-            ax.set_title(html.visible(f"{label}, {_predicted(result, label)}"), color=colour)
-        return text_lines.png(figure)
+        blocks: list[Block] = [Sentence(result.sentence()), *self.confusion_blocks(result)]
+        blocks += [block for label in result.labels for block in _cloud_blocks(result, label)]
+        blocks.append(Note(" · ".join([result.hint(static=True).rstrip("."), result.overlap()])))
+        if listing := result.table.filters.listing:
+            blocks.append(Heading(listing.heading, plain(listing.sentence)))
+        blocks += self.table_blocks(result.table) if result.table.total else []
+        return Sheet(result.caption(), blocks, self.count_notes(result.text_count, result.total))
 
     def _ranked(self, saliencies: Sequence[Saliency], unit: str) -> tuple[Cloud, Statistics]:
         """The cloud with its classes in the model's order, and what it takes from the texts."""
         plain = self.plain_result if isinstance(self.plain_result, Cloud) else None
+        classes = [] if self.subject is None else self.classes()
         if isinstance(saliencies, Corpus):
             units = saliencies.units(unit)
-            cloud = arranged(weigh(units.groups(normalise=True), self.idf, unit), self._classes())
-            return cloud, Statistics.of(units, cloud.labels, unit)
-        cloud = plain or arranged(rank(saliencies, self.idf, unit=unit), self._classes())
-        return cloud, Statistics.of([] if plain else saliencies, cloud.labels, unit)
-
-    def _classes(self) -> list[str]:
-        """The classes that the model knows, in its order."""
-        return list(self.subject.labels) if self.subject is not None and self.subject.task == "sequence" else []
+            cloud = arranged(weigh(units.groups(normalise=True), self.idf, unit), classes)
+            return cloud, count_words(units, cloud.labels, unit)
+        if not saliencies:
+            return plain or Cloud({}, unit), ({}, {})
+        cloud = arranged(rank(saliencies, self.idf, unit=unit), classes)
+        return cloud, count_words(saliencies, cloud.labels, unit)
 
 
-def _caption(saliency: Saliency) -> str:
-    share = "" if saliency.confidence is None else f" {percent(saliency.confidence)}"
-    return f"{saliency.display_name(saliency.prediction)}{share}"
-
-
-def _sentence_html(result: WordClouds) -> str:
-    """The sentence with its words underlined in the hues of their classes."""
-    line = '<span style="border-bottom:2px solid {}">{}</span>'
-    pieces = [
-        line.format(colours.class_colour(hue, anywhere=True).replace("inherit", "currentColor"), html.escape(text))
-        if is_word
-        else html.escape(text)
-        for text, hue, is_word in result.sentence()
+def _cloud_blocks(result: WordClouds, label: str) -> list[Block]:
+    """The words of a class in order, larger if they weigh more."""
+    heading = Heading(phrases(label), predicted(result, label))
+    words = [
+        SizedWord(
+            entry.word,
+            _type_size(entry.share),
+            not result.audit or entry.state == "changes",
+            bool(result.audit) and entry.state == "ranked",
+            bool(entry.also),
+            f"{entry.word}{result.describe(label, entry)}",
+        )
+        for entry in result.words[label]
     ]
-    return f'<p style="margin:0 0 8px;font-size:125%;line-height:1.45;overflow-wrap:anywhere">{"".join(pieces)}</p>'
-
-
-def _predicted(result: WordClouds, label: str) -> str:
-    """For how many texts a class was predicted."""
-    if not result.text_count:
-        return "predicted class"
-    return f"predicted for {plural(result.statistics.texts[label], 'text')}"
-
-
-def _cloud_html(result: WordClouds, label: str) -> str:
-    """The words of a class in order, larger if they weigh more; a sanitizer would drop a drawing."""
-    colour = colours.class_colour(result.hues[label], anywhere=True)
-    texts = f' <span style="{html.SMALL}">{_predicted(result, label)}</span>'
-    drawn = [_word_html(entry, entry.share) for entry in result.words[label] if entry.share is not None]
-    none = f"No word of {MIN_TEXTS} texts" if result.words[label] else "No word"
-    words = " ".join(drawn) or f"{none} scores for {html.escape(label)}."
-    style = f"margin:4px 0 12px;line-height:1.25;word-spacing:.3em;color:{colour};overflow-wrap:anywhere"
-    rare = ", ".join(html.escape(entry.word) for entry in result.words[label] if entry.share is None)
-    rest = f'<p style="{html.SMALL};margin:0 0 12px">in fewer than {MIN_TEXTS} texts: {rare}</p>' if rare else ""
-    return f'<div><b style="color:{colour}">{html.escape(label)}</b>{texts}</div><p style="{style}">{words}</p>{rest}'
-
-
-def _word_html(entry: CloudWord, share: float) -> str:
-    also = f" · also {', '.join(entry.also)}" if entry.also else ""
-    texts = f" · in {plural(entry.texts, 'text')}" if entry.texts else ""
-    tip = f"{entry.word}{texts} · {percent(share, 0)} of the strongest word{also}"
-    style = f"font-size:{_type_size(share):.0f}px;font-weight:600"
-    style += ";text-decoration:underline" if entry.also else ""
-    return f'<span style="{style}" title="{html.escape(tip)}">{html.escape(entry.word)}</span>'
+    return [heading, SizedWords(words, result.hues[label]) if words else Note(f"No word scores for {label}.")]
 
 
 def _type_size(share: float) -> float:
     """The size of a word's type in pixels: in proportion to its weight, but legible."""
     return max(SMALLEST, LARGEST * share)
-
-
-def _text_html(number: int, saliency: Saliency, positions: list[int]) -> str:
-    small = f'<div style="{html.SMALL}">{number} · {html.escape(_caption(saliency))}</div>'
-    return f'<p style="margin:6px 0;line-height:1.6">{excerpt_html(excerpt(saliency, positions))}</p>{small}'

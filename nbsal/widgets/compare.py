@@ -1,20 +1,30 @@
 """The Compare view: two explanations of one text beside each other, and how far their rankings agree."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import traitlets
 
-from nbsal.explain.lazy import Explainer
+from nbsal.explain.lazy import Explainer, HiddenWords, checking
 from nbsal.explain.saliency import Saliency
-from nbsal.render import html, text_lines
-from nbsal.render.headline import percent
-from nbsal.render.text_lines import ScoredText
+from nbsal.explain.sentences.statement import Statement
+from nbsal.render.headline import phrases
+from nbsal.render.sheet import (
+    Beside,
+    Block,
+    CellTable,
+    Dots,
+    Heading,
+    Legend,
+    Sentence,
+    Sheet,
+)
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
-from nbsal.widgets.content.compared_pair import BADGES, ComparedPair
+from nbsal.support.progress import Meter
+from nbsal.widgets.content.compared_pair import ComparedPair
+from nbsal.widgets.content.compared_verdict import BADGES
 from nbsal.widgets.explainer_view import (
     TARGET_JSON,
     ExplainerView,
@@ -34,11 +44,8 @@ from nbsal.widgets.page.choices import (
 from nbsal.widgets.page.html_export import asset
 
 LEVELS = ("word", "token")
-SCALES = {"own": "100 % = each one's strongest word", "shared": "100 % = the strongest word of both"}
+SCALES = {"own": "each one’s strongest word", "shared": "the strongest word of both"}  # what 100 % is
 SETTINGS = ("method", "layer", "target", "tau")
-TABLE = 'style="border-collapse:collapse;width:100%;margin-top:8px"'
-RING = "border:1.5px solid currentColor;border-radius:1em"
-DOTS_WIDTH, DOT = 200, 12  # pixels
 
 
 class Compare(ExplainerView):
@@ -59,6 +66,7 @@ class Compare(ExplainerView):
 
     inputs = (*ExplainerView.inputs, *(f"other_{name}" for name in SETTINGS))
     live_name = "compare"
+    rows_checked = 2
     omitted_steps = ("class", "method")
     _esm = asset("compare.js")
     _css = asset("compare.css")
@@ -95,6 +103,10 @@ class Compare(ExplainerView):
     def result(self) -> Any:
         """The ComparedPair on display."""
         return None if self._computed is None else replace(self._computed, scale=self.scale, level=self.level)
+
+    @property
+    def explained(self) -> Saliency | None:
+        return None if self._computed is None else self._computed.first
 
     def selected(self) -> "pandas.DataFrame":
         return self._selected_rows(replace(self.result, level="token").to_frame())
@@ -152,7 +164,10 @@ class Compare(ExplainerView):
             else:
                 first = self.explain(explainers[0], inputs, job)
                 second = self.explain(explainers[1], other_inputs, job)
-        return ComparedPair(first, second)
+        return self.with_first_check(ComparedPair(first, second), explainers[0], inputs, job)
+
+    def statements(self, result: Any) -> list[Statement]:
+        return [result.statement()]
 
     def publish(self, result: ComparedPair) -> dict[str, Any]:
         first, second = result.both
@@ -161,75 +176,77 @@ class Compare(ExplainerView):
         settings = "; ".join(f"{badge}: {each.settings()}" for badge, each in zip(BADGES, result.both, strict=True))
         summary = {"notes": result.notes(), "settings": settings, "same_model": result.same_model}
         summary["signed"] = first.signed or second.signed
-        findings = {}
-        for level in LEVELS:
-            pair = replace(result, level=level)
-            sentences = {scale: replace(pair, scale=scale).sentence() for scale in SCALES}
-            findings[level] = {"heading": pair.heading(), "sentences": sentences, "agreement": pair.agreement}
+        findings = {level: _finding(replace(result, level=level)) for level in LEVELS}
         return traits | {
             "_scores": scores,
             "_result": traits["_result"] | summary,
             "_other": wire.decision(second, None if self.subject is None else self.other.subject),
+            "_checking": self.checking_state(result),
             "_findings": findings,
             "agreement": findings[self.level]["agreement"],
         }
 
-    def render_html(self) -> str:
-        pair: ComparedPair = self.result
-        texts = pair.texts(self.difference)
-        body = [
-            html.headline_html(pair.sentence()),
-            f"<table {TABLE}><tr>{''.join(map(_text_html, BADGES, texts))}</tr></table>",
-            *(f"<div><b>{html.escape(t.title)}</b></div>{html.text_html(t.parts, t.largest)}" for t in texts[2:]),
-            html.legend_html(any(np.any(scores < 0) for scores in pair.shares)),
-            f'<div style="margin-top:12px"><b>{html.escape(pair.heading())}</b></div>',
-            _list_html(pair.listed(), SCALES[pair.scale]),
-        ]
-        return html.block_html(pair.caption(), "".join(body), pair.notes(), titled=False)
+    def _can_check(self, result: Any) -> bool:
+        return isinstance(result, ComparedPair) and all(map(super()._can_check, result.both))
 
-    def render_png(self) -> bytes:
+    def _is_checked(self, result: Any) -> bool:
+        return len(result.checks) == 2 and not any(check.first for check in result.checks.values())
+
+    def _first_checked(self, result: Any, row: int, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        result, slowest = super()._first_checked(result, 0, explainer, inputs, job), self._pass_seconds
+        result = super()._first_checked(result, 1, explainer, inputs, job)
+        self._pass_seconds = max(slowest, self._pass_seconds)  # of B, much may have been run for A
+        return result
+
+    def _whole_checked(self, result: Any, row: int, explainer: Explainer, inputs: dict[str, Any], meter: Meter) -> Any:
+        for side in range(self.rows_checked):
+            result = super()._whole_checked(result, side, explainer, inputs, meter)
+        return result
+
+    def _words_of(
+        self, result: Any, row: int, explainer: Explainer, inputs: dict[str, Any], recorded: bool = True
+    ) -> HiddenWords:
+        """The words of A (row 0) or of B, which are hidden in the same way for both."""
+        explainers, own = self.explainers_for(inputs), (inputs, _other_inputs(inputs))[row]
+        ablation = self._ablation_for(result.both[row], explainers[row].subject)
+        way = checking.way_of(*(each.method for each in explainers))
+        words: HiddenWords = checking.words_of(result.both[row], ablation, way, own["target"], recorded)
+        return words
+
+    def _show_check(self, job: jobs.Job, before: Any, checked: Any) -> None:
+        with self._lock, self.hold_sync():
+            if self._check_job is job and self._computed.both == before.both:
+                self.replace_result(checked)
+                self._findings = {level: _finding(replace(checked, level=level)) for level in LEVELS}
+
+    def sheet(self) -> Sheet:
         pair: ComparedPair = self.result
-        sentence = ScoredText(pair.caption(), [], 1.0)
-        notes = [f"{pair.heading().removesuffix('.')}.", " · ".join(pair.notes())]
-        return text_lines.png(text_lines.draw([sentence, *pair.texts(self.difference)], notes=notes))
+        texts, rows = pair.texts(self.difference), pair.listed()
+        shares = [share for row in rows for share in row.shares]
+        low, high = min(0.0, *shares), max(0.0, *shares) or 1.0
+        unit = f"100\u202f% = {SCALES[pair.scale]}"
+        blocks: list[Block] = [
+            Sentence(pair.sentence(), self.statement.notes),
+            Beside([(Heading(phrases(title)), text) for title, text in texts[:2]]),
+            *(block for title, text in texts[2:] for block in (Heading(phrases(title)), text)),
+            Legend(any(np.any(scores < 0) for scores in pair.shares), "for", unit),
+            Heading(phrases(pair.heading()), "A (ring) · B (disc)"),
+            CellTable([(row.name + row.part, Dots(*row.shares, low, high), *row.texts) for row in rows], right=(2, 3)),
+        ]
+        return Sheet(pair.caption(), blocks, pair.notes())
+
+
+def _finding(pair: ComparedPair) -> dict[str, Any]:
+    """What the page says of a pair at one level, by scale."""
+    scaled = {scale: replace(pair, scale=scale) for scale in SCALES}
+    return {
+        "heading": pair.heading(),
+        "agreement": pair.agreement,
+        "units": SCALES,
+        "statements": {scale: each.statement().to_json() for scale, each in scaled.items()},
+        "rows": {scale: [row._asdict() for row in each.listed()] for scale, each in scaled.items()},
+    }
 
 
 def _other_inputs(inputs: dict[str, Any]) -> dict[str, Any]:
     return {name: inputs[f"other_{name}"] for name in SETTINGS} | {"text": inputs["text"]}
-
-
-def _text_html(badge: str, text: ScoredText) -> str:
-    """The text as one explanation colours it, under its letter and its method."""
-    name = html.escape(text.title.removeprefix(f"{badge}: "))
-    head = f'<span style="{RING};padding:0 .45em">{badge}</span> <b>{name}</b>'
-    cell = "width:50%;border:0;padding:0 16px 0 0;text-align:left;vertical-align:top"
-    return f'<td style="{cell}">{head}{html.text_html(text.parts, text.largest)}</td>'
-
-
-def _list_html(rows: Sequence[tuple[str, float, float]], unit: str) -> str:
-    """The strongest words, with a ring at the share of A and a disc at that of B."""
-    shares = [share for _, *both in rows for share in both]
-    low, high = min(0.0, *shares), max(0.0, *shares)
-    pixel = DOTS_WIDTH / (high - low or 1.0)
-    cell = 'style="border:0;padding:0 12px 0 0;text-align:{}"'
-    body = "".join(
-        f"<tr><td {cell.format('left')}>{html.escape(html.label(word))}</td>"
-        f"<td {cell.format('left')}>{_dots_html((first - low) * pixel, (second - low) * pixel)}</td>"
-        f"<td {cell.format('right')}>A {_whole_percent(first)} · B {_whole_percent(second)}</td></tr>"
-        for word, first, second in rows
-    )
-    small = f'<div style="{html.SMALL}">{html.escape(unit)}, A (ring) · B (disc)</div>'
-    return f'{small}<table style="border-collapse:collapse;font-size:90%">{body}</table>'
-
-
-def _dots_html(ring: float, disc: float) -> str:
-    """A ring and a disc at so many pixels, joined by a line."""
-    dots = sorted([(ring, f"{RING};width:9px;height:9px"), (disc, f"{RING};border-width:6px")])
-    gap = max(0, round(dots[1][0] - dots[0][0]) - DOT)
-    box = '<span style="display:inline-block;vertical-align:middle;{}"></span>'
-    line = box.format(f"width:{gap}px;border-top:1px solid currentColor")
-    return f"{box.format(f'width:{round(dots[0][0])}px')}{box.format(dots[0][1])}{line}{box.format(dots[1][1])}"
-
-
-def _whole_percent(share: float) -> str:
-    return percent(round(share, 2) + 0.0, 0)  # no minus sign before a zero

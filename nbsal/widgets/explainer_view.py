@@ -103,9 +103,14 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
         return result_traits(result) | {"_live": False}
 
     @property
+    def classes(self) -> list[tuple[str, float]]:
+        """The classes on display with their probabilities."""
+        return list(self._result.get("probabilities", ()))
+
+    @property
     def target_probability(self) -> float | None:
         """The probability of what is explained, if it is one of the outcomes listed."""
-        return dict(self._result.get("probabilities", ())).get(self._result.get("target"))
+        return dict(self.classes).get(self._result.get("target", ""))
 
     def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
         """The explainer with the current settings."""
@@ -115,10 +120,14 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
         """The explainers of the whole view with the current settings."""
         return [self.explainer_for(inputs)]
 
+    @property
+    def explained(self) -> Saliency | None:
+        """The explanation on display, whose text the next view takes."""
+        return self.result.rows()[self.checked_row] if isinstance(self.result, Explanation) else None
+
     def steps(self) -> dict[str, Step]:
-        if self.explainer is None or not isinstance(self.result, Explanation):
+        if self.explainer is None or (saliency := self.explained) is None:
             return {}
-        saliency = self.result.rows()[self.checked_row]
         outcomes = self._result.get("probabilities", ())
         steps = text_steps(self.explainer_for(self._requested), saliency, self.target, outcomes, self._choices)
         for name in self.omitted_steps:

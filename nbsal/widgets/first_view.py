@@ -10,7 +10,7 @@ from nbsal.widgets.answers import Answers
 from nbsal.widgets.audit import Audit
 from nbsal.widgets.base import View
 from nbsal.widgets.browse import Browse
-from nbsal.widgets.content.text_steps import Texts, remember, texts_of
+from nbsal.widgets.content.text_steps import Texts, texts_of
 from nbsal.widgets.workbench import Workbench
 
 AUDITED = 100  # texts: of fewer, hardly any word is named often enough to be tested
@@ -51,7 +51,6 @@ def why(model: Any, what: Any, labels: Any = None, documents: Any = None, **sett
     if isinstance(what, str | tuple):
         return Workbench(source, text=what, **settings)
     texts, labels = _texts_and_labels(what, labels)
-    remember(subject, texts, labels)
     explainer = source if isinstance(source, Explainer) else Explainer(source)
     if labels is not None and len(texts) >= AUDITED:
         return Audit(explainer, texts, labels, **settings)

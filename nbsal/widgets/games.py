@@ -1,8 +1,7 @@
 """The Games view: tokens are hidden or revealed step by step in the order of their scores, and the decision follows."""
 
-import base64
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,15 @@ from nbsal.evaluation.results import GAMES, Results
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentences.statement import Statement
+from nbsal.explain.text_sheet import changes_table, text_blocks
 from nbsal.methods.lazy import Ablation, Subject
 from nbsal.model.text.tokens import Row
-from nbsal.render import html, text_lines
-from nbsal.render.headline import Phrase, joined, percent
+from nbsal.render import html
+from nbsal.render.headline import Phrase, joined, percent, phrases
 from nbsal.render.html import ScoredSpan
-from nbsal.render.looks import LINES
-from nbsal.render.text_lines import ScoredText
+from nbsal.render.sheet import Block, Chart, ChartLine, Heading, Sentence, Sheet
 from nbsal.support.errors import InputError
-from nbsal.support.lazy import Axes, Figure, pandas
+from nbsal.support.lazy import pandas
 from nbsal.widgets.cached_view import CachedView, Panel, PanelJob
 from nbsal.widgets.content import line_chart
 from nbsal.widgets.content.game_words import (
@@ -47,19 +46,12 @@ from nbsal.widgets.content.token_games import (
     play_games,
     units,
 )
-from nbsal.widgets.highlight import scored_text, text_html
 from nbsal.widgets.page.html_export import asset
 from nbsal.widgets.page.last_value import LastValue
 
 HIGHEST_FIRST = "highest score first"
 CURVE_NAMES = (HIGHEST_FIRST, RANDOM_NAME)
 INTERVAL = "95\u202f% interval"  # what the bands of many texts show
-SIZE, PLOT = (7.0, 3.4), 2.2  # inches of a picture, and of the plot in one below a text
-RANDOM_DASH = (0, (5, 4))
-ACCENT = "#3b7dd8"
-# The colours of curves on white, and those that are visible on white and on black.
-DARK = ("#1c1e22", "#00706b", "#7c3fa8", "#8a5a00", "#a8326e")
-MIDDLE = ("#7d828b", "#1b9a91", "#a06cc9", "#b07d1c", "#d0588f")
 
 
 class GameView(CachedView):
@@ -127,7 +119,7 @@ class Games(GameView):
     _css = asset("games.css")
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
-        self.parts = {"game": GamePanel(explainer.subject)}
+        self.parts |= {"game": GamePanel(explainer.subject)}
         return super().from_explainer(explainer)
 
     def from_result(self, result: Any) -> dict[str, Any]:
@@ -150,28 +142,15 @@ class Games(GameView):
     def shown_frame(self) -> "pandas.DataFrame":
         return self.to_frame()
 
-    def render_html(self) -> str:
+    def sheet(self) -> Sheet:
         if self.plain_result is not None:
-            chart, table = results_chart(self.plain_result, self.game), self.plain_result._repr_html_()
-            notes = [footnote(self.game, "token")]
-            return html.block_html(chart.finding, chart_html(chart) + table, notes, titled=False)
-        games, saliency = self.token_games, self.result
-        statement, parts = self.statement, self.spans()
-        body = text_html(statement, parts, html.largest_score(parts))
+            return results_sheet(self.plain_result, self.game, self.at)
+        games, saliency, statement = self.token_games, self.result, self.statement
+        sentence, text = text_blocks(saliency, self.spans(), statement, level=self.level)[:2]
+        blocks: list[Block] = [sentence, text]
         if games is not None:
-            body += chart_html(chart_of(games, self.game, self.at))
-        return html.block_html(statement.text(), body, [*saliency.notes(), footnote(self.game)], titled=False)
-
-    def render_png(self) -> bytes:
-        if self.plain_result is not None:
-            notes = [*self.plain_result.notes, footnote(self.game, "token")]
-            return chart_png(results_chart(self.plain_result, self.game), notes=notes)
-        parts = self.spans()
-        text = scored_text(self.statement, parts)
-        notes = [*self.statement.notes, *self.result.notes(), footnote(self.game)]
-        if self.token_games is None:
-            return text_lines.png(text_lines.draw([text], notes=notes))
-        return chart_png(chart_of(self.token_games, self.game, self.at), [text], notes)
+            blocks += [*game_changes(games, self.game, self.at), *game_blocks(games, self.game, self.at)]
+        return Sheet(statement.text(), blocks, [*saliency.notes(), footnote(self.game)])
 
     @property
     def statement(self) -> Statement:
@@ -218,112 +197,45 @@ def results_curves(results: Results) -> dict[str, list[GameCurve]]:
     return curves
 
 
-@dataclass(frozen=True)
-class Chart:
-    """Curves with what is said about them; `halved` marks the half, where another class is predicted."""
-
-    curves: Sequence[GameCurve]
-    finding: str
-    quantity: str
-    steps: str
-    band: str
-    probable: bool = True
-    halved: bool = False
-    count: int = 0  # words of the text, or 0 for shares
-    position: int | None = None  # of the step on display
-
-
-def chart_of(games: TokenGames, game: str, at: int) -> Chart:
-    return Chart(
-        [replace(curve, name=name) for curve, name in zip(games.curves(game), CURVE_NAMES, strict=False)],
-        finding(games, game),
+def game_blocks(games: TokenGames, game: str, at: int) -> list[Block]:
+    """What the curves of a game show, and the curves with the step on display."""
+    curves = [replace(curve, name=name) for curve, name in zip(games.curves(game), CURVE_NAMES, strict=False)]
+    step = games.step(at)
+    chart = Chart(
+        [_drawn_curve(curve, games.probable) for curve in curves],
         quantity(games),
         axis_label(game),
-        _range(games),
+        line_chart.count_ticks(len(games.order)),
+        "" if games.random is None else _range(games),
         games.probable,
         len(games.labels) == 2,
-        len(games.order),
-        games.step(at),
+        (float(curves[0].fractions[step]), float(curves[0].values[step])),
     )
+    return [Heading(phrases(finding(games, game))), chart]
 
 
-def results_chart(results: Results, game: str) -> Chart:
-    heading = results_finding(results, game)
-    return Chart(results_curves(results)[game], heading, results.metric.value, axis_label(game, "token"), INTERVAL)
+def game_changes(games: TokenGames, game: str, at: int) -> list[Block]:
+    """The classes with their probabilities before any word is hidden and now: the likeliest ones at any step."""
+    if not games.probable:
+        return []
+    return [changes_table([row[:3] for row in step_changes(games, game, games.step(at))])]
 
 
-def chart_html(chart: Chart) -> str:
-    """The finding of a game and its curves, as HTML without scripts that passes the sanitizer of notebooks."""
-    figure = Figure(figsize=SIZE, layout="constrained")
-    figure.patch.set_alpha(0.0)
-    draw_chart(figure.add_subplot(), chart, MIDDLE)
-    source = base64.b64encode(text_lines.png(figure)).decode("ascii")
-    alt = html.escape(f"{chart.quantity}, {chart.steps}")
-    image = f'<img alt="{alt}" style="max-width:44em;width:100%" src="data:image/png;base64,{source}">'
-    return f'<div style="margin:12px 0 2px"><b>{html.escape(chart.finding)}</b></div>{image}'
+def results_sheet(results: Results, game: str, at: int) -> Sheet:
+    """The curves of many texts, with their values at a step."""
+    curves, metric = results_curves(results)[game], results.metric.value
+    ticks = line_chart.share_ticks()
+    chart = Chart([_drawn_curve(curve) for curve in curves], metric, axis_label(game, "token"), ticks, INTERVAL)
+    answer, found = results_answers(curves, game), results_finding(results, game)
+    blocks: list[Block] = [Sentence(phrases(answer[min(at, len(answer) - 1)])), Heading(phrases(found)), chart]
+    return Sheet(found, blocks, [*results.notes, footnote(game, "token")])
 
 
-def chart_png(chart: Chart, texts: Sequence[ScoredText] = (), notes: Sequence[str] = ()) -> bytes:
-    """The finding of a game and its curves below texts, as PNG."""
-    points = text_lines.WIDTH * text_lines.POINTS
-    heading = text_lines.wrap(chart.finding, points - 2 * text_lines.MARGIN, bold=True)
-    legend = -(-(len(chart.curves) + 1) // 2)
-    above, below = 0.2 * len(heading) + 0.15, 0.55 + 0.2 * legend
-    figure = text_lines.draw(texts, notes=notes, below=above + PLOT + below)
-    width, height = figure.get_size_inches()
-    ax = figure.add_axes((0.7 / width, below / height, (width - 1.0) / width, PLOT / height))
-    draw_chart(ax, chart)
-    place = (text_lines.MARGIN / points, (below + PLOT + above) / height)
-    figure.text(*place, "\n".join(heading), va="top", fontsize=text_lines.SIZE, weight="bold")
-    return text_lines.png(figure)
-
-
-def draw_chart(ax: "Axes", chart: Chart, hues: Sequence[str] = DARK) -> None:
-    """Draw curves with their ranges, and the step on display; the first hue is that of the text."""
-    ink = hues[0]
-    number = 0
-    for curve in chart.curves:
-        random = is_random(curve.name)
-        hue, style = (ink, RANDOM_DASH) if random else (hues[number % len(hues)], LINES[number % len(LINES)])
-        number += not random
-        mean = percent(curve.area, 0) if chart.probable else f"{curve.area:+.3g}"
-        label = f"{html.label(curve_name(curve.name), 48)} · mean {mean}"
-        ax.plot(
-            curve.fractions, curve.values, linestyle=style, color=hue, linewidth=1.2 if random else 1.8, label=label
-        )
-        if curve.low is not None and curve.high is not None:
-            band = chart.band if curve is chart.curves[-1] else None
-            ax.fill_between(curve.fractions, curve.low, curve.high, color=hue, alpha=0.12, linewidth=0, label=band)
-    if chart.position is not None:
-        first = chart.curves[0]
-        share, value = first.fractions[chart.position], first.values[chart.position]
-        ax.axvline(share, color=ACCENT, linewidth=1)
-        ax.plot([share], [value], "o", color=ACCENT, markersize=6, markerfacecolor="none", markeredgewidth=1.5)
-    if chart.probable:
-        ax.set_ylim(-0.02, 1.02)
-        ax.set_yticks([0, 0.5, 1], ["0", percent(0.5, 0), percent(1, 0)])
-    if chart.halved:
-        ax.axhline(0.5, color=ink, linewidth=0.8, linestyle=":", alpha=0.7)
-    ax.set_xlim(-0.01, 1.01)
-    ticks = line_chart.count_ticks(chart.count) if chart.count else line_chart.share_ticks()
-    ax.set_xticks(*zip(*ticks, strict=True))
-    ax.set_xlabel(chart.steps)
-    ax.set_ylabel(html.label(chart.quantity, 48))
-    _colour_axes(ax, ink)
-    legend = ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, frameon=False, fontsize=8)
-    for text in legend.get_texts():
-        text.set_color(ink)
-
-
-def _colour_axes(ax: "Axes", ink: str) -> None:
-    ax.patch.set_alpha(0.0)
-    ax.spines[["top", "right"]].set_visible(False)
-    for spine in ax.spines.values():
-        spine.set_color(ink)
-    ax.tick_params(colors=ink, labelsize=8)
-    for label in (ax.xaxis.label, ax.yaxis.label):
-        label.set_color(ink)
-        label.set_fontsize(9)
+def _drawn_curve(curve: GameCurve, probable: bool = True) -> ChartLine:
+    mean = percent(curve.area, 0) if probable else f"{curve.area:+.3g}"
+    name = f"{html.label(curve_name(curve.name), 48)} · mean {mean}"
+    band = None if curve.low is None or curve.high is None else (curve.low.tolist(), curve.high.tolist())
+    return ChartLine(name, curve.fractions, curve.values.tolist(), band, is_random(curve.name))
 
 
 def game_traits(games: TokenGames) -> dict[str, Any]:

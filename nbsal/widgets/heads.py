@@ -7,19 +7,18 @@ import numpy as np
 import traitlets
 
 from nbsal.explain.lazy import Explainer
-from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentences.statement import Statement
+from nbsal.explain.text_sheet import changes_table, share_lines, text_blocks
 from nbsal.heads.counts import HeadStudy
 from nbsal.methods.lazy import MaskLRP, Subject, catalogue
 from nbsal.model.head_mask import HeadMask
-from nbsal.render import text_lines
+from nbsal.render.sheet import Block, Note, Sheet
 from nbsal.support.validation import checked
 from nbsal.widgets.cached_view import CachedView, TextResult
 from nbsal.widgets.content.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
 from nbsal.widgets.content.head_parts import (
     MAP_TOO_LONG,
     MAX_TOKENS,
-    MAX_WORDS,
     UNMASKED,
     ZEROED,
     AttentionPanel,
@@ -31,14 +30,11 @@ from nbsal.widgets.content.head_parts import (
     grid_traits,
     masks_heads,
 )
-from nbsal.widgets.highlight import scored_text
 from nbsal.widgets.page import jobs
 from nbsal.widgets.page.choices import offered_methods, view_choices
 from nbsal.widgets.page.html_export import asset
 
 SYNT, POS = 0.1, 0.8  # default thresholds of a study's mask
-CELL = 0.3  # inches of a head in a picture
-WORD = 0.16  # inches of a word in the map of a picture
 
 
 class HeadView(CachedView):
@@ -66,7 +62,7 @@ class HeadView(CachedView):
         mask = getattr(explainer.method, "mask", None)
         own = model_mask(explainer.subject, self.study)
         self.switches = HeadSwitches(own if mask is None else mask, self.study)
-        self.parts = {
+        self.parts |= {
             "grid": GridPanel(self.switches),
             "effect": EffectPanel(explainer.subject, self.switches),
             "attention": AttentionPanel(explainer.subject),
@@ -155,16 +151,26 @@ class HeadView(CachedView):
         effect = self.effect
         return [result.statement(self.target_probability, effect and effect.heads_off(result))]
 
-    def text_html(self) -> str:
-        """The text as HTML without scripts."""
-        return str(self.result.render_html(level=self.level, statement=self.statement))
+    def text_blocks(self) -> list[Block]:
+        """The text with what is said of it."""
+        return text_blocks(self.result, self.result.scored_spans(self.level), self.statement, level=self.level)
 
-    def heads_html(self) -> str:
-        """The grid, and the attention of the chosen head, as HTML without scripts."""
-        content = "" if self.grid is None else self.grid.render_html(self.effect_notes())
-        if self.attention is None or self.grid is None:
-            return content
-        return content + self.attention.render_html(self.grid.habit(self.attention.head))
+    def change_blocks(self) -> list[Block]:
+        """The classes without the heads that are off, and with all of them."""
+        without = None if self.effect is None or not self.effect.off else self.effect.without
+        now = {} if without is None else dict(without.probabilities)
+        classes = sorted(self.classes, key=lambda pair: -pair[1])
+        return [changes_table([(name, share, now.get(name, share)) for name, share in classes])] if classes else []
+
+    def head_blocks(self) -> list[Block]:
+        """The grid, and the attention of the chosen head."""
+        if self.grid is None:
+            return []
+        notes = [Note(" · ".join(notes))] if (notes := [*self.grid.notes(), *self.effect_notes()]) else []
+        if self.attention is None:
+            return [*self.grid.blocks(), *notes]
+        habit = self.grid.habit(self.attention.head)
+        return [*self.grid.blocks(), *notes, *self.attention.blocks(habit)]
 
 
 @checked
@@ -217,11 +223,12 @@ class Heads(HeadView):
     def publish(self, result: Any) -> dict[str, Any]:
         return {"_heads": grid_traits(result)} if isinstance(result, HeadGrid) else super().publish(result)
 
-    def render_html(self) -> str:
-        return self.heads_html() if isinstance(self.result, HeadGrid) else self.text_html() + self.heads_html()
-
-    def render_png(self) -> bytes:
-        return heads_png(self, [] if isinstance(self.result, HeadGrid) else [self.result])
+    def sheet(self) -> Sheet:
+        if isinstance(self.result, HeadGrid):
+            return Sheet(self.result.finding(), self.head_blocks())
+        sentence, text, *_ = self.text_blocks()
+        blocks = [sentence, text, *self.change_blocks(), *share_lines(self.result), *self.head_blocks()]
+        return Sheet(self.statement.text(), blocks, self.result.notes())
 
 
 def model_mask(subject: Subject, study: HeadStudy | None) -> HeadMask:
@@ -242,27 +249,3 @@ def first_named_head(switches: HeadSwitches) -> list[int] | None:
     roles = switches.grid({"kind": "both", "synt": SYNT, "pos": POS, "toggled": []}).roles
     named = np.argwhere(roles.syntactic if roles.syntactic.any() else roles.positional)
     return named[0].tolist() if len(named) else None
-
-
-def heads_png(view: HeadView, saliencies: list[Saliency], with_heads: bool = True) -> bytes:
-    """Texts, and below them the grid of heads and the attention of the chosen one, as PNG."""
-    texts = [scored_text(view.statement, saliency.scored_spans(view.level)) for saliency in saliencies]
-    grid, attention = view.grid, view.attention
-    read = [note for saliency in saliencies for note in [*view.statement.notes, *saliency.notes()]]
-    if grid is None or not with_heads:
-        return text_lines.png(text_lines.draw(texts, notes=read))
-    blocks, heads = grid.roles.shape
-    words = 0 if attention is None or len(attention.names) > MAX_WORDS else len(attention.names)
-    grid_height, map_height = CELL * (blocks + 1.5), WORD * (words + 8) if words else 0.0
-    wide = max(text_lines.WIDTH, CELL * (1.3 * heads + 4), WORD * (words + 8))
-    notes = [grid.finding(), " · ".join([*grid.notes(), *view.effect_notes()]), *read]
-    figure = text_lines.draw(texts, width=wide, notes=notes, below=grid_height + map_height)
-    width, height = figure.get_size_inches()
-    place = (3 * CELL / width, map_height / height, 1.3 * heads * CELL / width, blocks * CELL / height)
-    grid.plot(figure.add_axes(place))
-    if attention is not None and words:
-        side = WORD * words
-        ax = figure.add_axes((6 * WORD / width, 0.5 * WORD / height, side / width, side / height))
-        attention.plot(ax)
-        ax.set_title(attention.heading(grid.habit(attention.head)), fontsize=8, loc="left", parse_math=False)
-    return text_lines.png(figure)

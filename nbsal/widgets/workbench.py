@@ -1,23 +1,24 @@
 """The Workbench view: a text with its layers, its hiding curve and its heads, which share one selection."""
 
-import io
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import traitlets
 
+from nbsal.explain.layer_sheet import layer_blocks
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.explain.sentences.decision_facts import TOO_LONG
-from nbsal.render import text_lines
+from nbsal.render.sheet import Block, Sheet
 from nbsal.support.errors import UnknownName
 from nbsal.support.validation import checked
 from nbsal.widgets.cached_view import PanelJob, TextResult
 from nbsal.widgets.content.head_parts import masks_heads
 from nbsal.widgets.content.token_games import TokenGames
-from nbsal.widgets.games import GamePanel, GameView, chart_html, chart_of, chart_png
-from nbsal.widgets.heads import HeadView, heads_png
-from nbsal.widgets.layers import LayersPanel, heatmap_png, layers_html
+from nbsal.widgets.games import GamePanel, GameView, game_blocks
+from nbsal.widgets.heads import HeadView
+from nbsal.widgets.layers import LayersPanel
 from nbsal.widgets.page import jobs
 from nbsal.widgets.page.html_export import asset
 
@@ -71,6 +72,7 @@ class Workbench(HeadView, GameView):
     panels = traitlets.List(default_value=["games"]).tag(sync=True, page=True)
     scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True, page=True)
     _layers = traitlets.Dict().tag(sync=True)
+    _layer_words = traitlets.Dict().tag(sync=True)
     _no_games = traitlets.Unicode().tag(sync=True)  # why there are none
     _unseen = traitlets.List(traitlets.Unicode()).tag(
         sync=True, page=True
@@ -109,19 +111,10 @@ class Workbench(HeadView, GameView):
                 self._display(result, self.publish(result))
         return super().handle_save(kind)
 
-    def render_html(self) -> str:
-        panels = "".join(self._panel_html(name) for name in PANELS if name in self.panels)
-        return f'<div style="font-family:sans-serif">{self.text_html()}{panels}</div>'
-
-    def render_png(self) -> bytes:
-        pictures = [heads_png(self, [self.result], with_heads=False)]
-        if "layers" in self.panels and self.layers is not None:
-            pictures.append(heatmap_png(self.layers, self._chosen_layer(self.layers), self.level, self.scale))
-        if "games" in self.panels and self.token_games is not None:
-            pictures.append(chart_png(chart_of(self.token_games, self.game, self.at)))
-        if "heads" in self.panels and self.grid is not None:
-            pictures.append(heads_png(self, []))
-        return stack_pngs(pictures)
+    def sheet(self) -> Sheet:
+        blocks = [block for name in PANELS if name in self.panels for block in self._panel_blocks(name)]
+        sheet: Sheet = self.result.sheet(self.level, self.statement, self.classes)
+        return replace(sheet, blocks=[*sheet.blocks, *blocks])
 
     def _start_follow_up(self, result: Any) -> None:
         """Check the sentence in whole beside a curve, which hides far more than that."""
@@ -160,28 +153,12 @@ class Workbench(HeadView, GameView):
     def _chosen_layer(self, layers: LayerSaliency) -> int:
         return len(layers.scores) - 1 if self.layer is None else self.layer
 
-    def _panel_html(self, name: str) -> str:
-        """An open panel as HTML without scripts; nothing if there is nothing to show."""
+    def _panel_blocks(self, name: str) -> Sequence[Block]:
+        """What an open panel shows."""
         if name == "heads":
-            return self.heads_html()
+            return [*self.change_blocks(), *self.head_blocks()] if self.effect else self.head_blocks()
         if name == "games":
-            return "" if self.token_games is None else chart_html(chart_of(self.token_games, self.game, self.at))
+            return [] if self.token_games is None else game_blocks(self.token_games, self.game, self.at)
         if self.layers is None:
-            return ""
-        return layers_html(self.layers, self._chosen_layer(self.layers), self.level, self.scale)
-
-
-def stack_pngs(pictures: Sequence[bytes]) -> bytes:
-    """Pictures one below the other on white, as PNG."""
-    from PIL import Image
-
-    opened = [Image.open(io.BytesIO(picture)) for picture in pictures]
-    width, height = max(picture.width for picture in opened), sum(picture.height for picture in opened)
-    stack, top = Image.new("RGB", (width, height), "white"), 0
-    for picture in opened:
-        with picture:  # one at a time is decoded: those of long texts have millions of pixels
-            stack.paste(picture.convert("RGB"), (0, top))
-        top += picture.height
-    file = io.BytesIO()
-    stack.save(file, format="png", dpi=(text_lines.DPI, text_lines.DPI))
-    return file.getvalue()
+            return []
+        return layer_blocks(self.layers, self._chosen_layer(self.layers), self.level, self.scale)

@@ -1,17 +1,22 @@
 """Scores followed through the reply: as sums of products of its rows, in everything that shows an answer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import nbsal
 from nbsal.cli import main
-from nbsal.explain.answer_page import answer_html
+from nbsal.explain.prompt.reading import Unit
 from nbsal.explain.scoring.hops import scaled
 from nbsal.explain.sentences.hop_words import find_route
 from nbsal.explain.sentences.reply_sentences import carriers_text
+from nbsal.methods import default
 from nbsal.model.target import Target
+from nbsal.render import sheet_html
 from nbsal.widgets import Answers
+from tests.ablation.runs import hide
 from tests.answers import writers
 from tests.raising import refuses
 
@@ -78,7 +83,7 @@ def test_hops_end_where_nothing_is_left(method):
 
 
 def test_an_answer_through_the_reply_shows_it_everywhere(tmp_path):
-    answer = explained("gae")
+    answer = explained("ifr")
     through = answer.through("all")
     token, start = last_word(answer), answer.reading.start
     np.testing.assert_allclose(
@@ -89,12 +94,12 @@ def test_an_answer_through_the_reply_shows_it_everywhere(tmp_path):
     assert not through.sources().share.equals(answer.sources().share)
     pd.testing.assert_frame_equal(answer.matrix(hops=0), through.through(0).matrix())
     finding = through.facts.part([token])
-    assert carriers_text(finding) in answer_html(through.picture_of([token])).replace("&#x27;", "'")
+    assert carriers_text(finding) in sheet_html.render(through.picture_of([token]).sheet()).replace("&#x27;", "'")
     assert carriers_text(finding) and not carriers_text(answer.facts.part([token]))
     through.save(tmp_path / "answer.json")
     loaded = nbsal.Answer.load(tmp_path / "answer.json")
     assert loaded.hops == "all" and loaded.to_html() == through.to_html()
-    assert explained("gae", hops="all").rows.tolist() == through.rows.tolist()
+    assert explained("ifr", hops="all").rows.tolist() == through.rows.tolist()
 
 
 def test_a_corpus_and_the_command_line_follow_the_reply(tmp_path, capsys):
@@ -139,8 +144,50 @@ def test_methods_without_scores_of_the_reply_are_refused():
         answer.of(0, hops=1)
     with refuses("hops"):  # before anything is run
         explained("occlusion", check=False, hops=1, progress=lambda *_: pytest.fail("it was run"))
+
+
+@pytest.mark.parametrize("method", ["occlusion", "gae"])
+def test_the_view_follows_scores_by_what_the_model_reads(method, monkeypatch):
+    """Other methods name words that matter as little as "The", and those that hide name none."""
+    answer = explained(method)
     view = Answers(answer, hops="all").wait()
-    assert view.result.hops == 0 and not view._facts["follows"]
+    routes = explained("ifr", hops="all")
+    assert view.method == method and view.result.method == "ifr" and view._facts["follows"]
+    assert view.result.rows.tolist() == routes.rows.tolist()
+    assert view.picture().sentence == routes.picture().sentence
+    assert any("routes" in note and "not" in note for note in view._result["notes"])
+    view.hops = 0
+    assert view.wait().result.method == method
+    assert Answers(explained("gae", hops="all")).wait().result.method == "gae", "an answer is shown as it is"
+    monkeypatch.setattr(default, "FOR_ROUTES", ())
+    view = Answers(answer, hops="all").wait()
+    assert view.result.method == method and view._facts["follows"] == (method != "occlusion")
+
+
+def test_what_came_through_a_word_is_checked_by_hiding_it(tmp_path):
+    answer = explained("ifr", hops="all")
+    reading, token = answer.reading, last_word(answer)
+    through = answer.facts.part([token]).through
+    word = through.words[0]
+    places = [reading.start + i for unit in reading.reply_units("word") for i in unit.tokens if unit.text == word.text]
+    assert word.text == "Gerda" and len(places) == 2, "both of them are hidden"
+    hidden = hide(answer.running.explainer.subject, reading, [Unit("", "", -1, (0, 0), tuple(places))])
+    assert through.without == pytest.approx(float(hidden.numbers([[False]])[0, token]), abs=1e-6)
+    assert (
+        answer.evidence.logprob[token] - through.without
+        > 5
+        > 0.5
+        > answer.evidence.logprob[token] - min(through.others)
+    )
+    assert through.needs == f"document {1 + ROW['source'][0]}"
+    said = answer.statement().text()
+    assert f"“{word.text}” depends on {through.needs}" in said and "not checked" not in said
+    answer.save(tmp_path / "answer.json")
+    assert nbsal.Answer.load(tmp_path / "answer.json").statement().text() == said
+    assert "(not checked)" in replace(answer, followed=replace(answer.followed, without=None)).statement().text()
+    no_words = replace(answer.followed, without=np.tile(answer.evidence.logprob, (len(answer.followed.without), 1)))
+    assert "does not confirm" in replace(answer, followed=no_words).statement().text()
+    assert explained("ifr", check=False).through("all").check(progress=False).statement().text() == said
 
 
 LINEAR = ("gradxact", "integrated", "attn-lrp", "gim", "gae", "random")
@@ -203,7 +250,7 @@ def test_the_view_follows_the_reply():
     token = last_word(view.result)
     view.selection = [token]
     view.wait()
-    assert view.result.hops == 1 and view._chosen["through"]["share"] > 0
+    assert view.result.hops == 1 and view._chosen["through"]["lead"]
     words = [word for hop in view._chosen["through"]["hops"] for _, word, _ in hop]
     assert all(word in view.result.text for word in words)
     view.rival, view.at = "not", token

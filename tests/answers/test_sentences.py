@@ -11,7 +11,8 @@ import nbsal
 from nbsal.explain.prompt.sources import Source
 from nbsal.explain.sentences import reply_facts
 from nbsal.explain.sentences.evidence import Evidence
-from nbsal.explain.sentences.reply_sentences import headline, log_text, statement
+from nbsal.explain.sentences.function_words import is_function_word
+from nbsal.explain.sentences.reply_sentences import headline, likelihood, matrix_finding, statement
 from nbsal.render.headline import plain
 from nbsal.samples.notes import prompt
 from nbsal.widgets import Answers
@@ -24,7 +25,9 @@ from tests.cases import cases
 ASKED = [{"role": "user", "content": "Where does Mara live?"}]
 CITIES = ["Mara lives in Oslo.", "Boris lives in Rouen."]
 NAMED = re.compile(r"depends? (?:a little )?on (document \d|your question|the documents together)")
-CHANGED = re.compile(r"(?:log-probability|log-odds) (−?\d+\.\d+) → (−?\d+\.\d+)")
+ALARM = "\N{BLACK UP-POINTING TRIANGLE}"
+LIKELY = "(?:over |under )?[0-9.]+\u202f%"
+CHANGED = re.compile(f"({LIKELY}) → ({LIKELY})")
 
 
 @pytest.fixture(scope="module")
@@ -73,15 +76,15 @@ def check_statements(subject, view, word, source, folder):
         (name,), ((first, second),) = set(NAMED.findall(said.split("phrase")[0])), set(CHANGED.findall(said)[:1])
         assert f"“{word}” depends" in said and name == source, said
         assert agreement in said and ("The scores agree" in agreement) == ("The scores of" not in said), said
-        assert (first, second) == (log_text(before), log_text(without[source])), said
-    chosen, number = view._chosen, [card["name"] for card in view._sources].index(source)
-    assert source in chosen["heading"] and f"“{word}”" in chosen["heading"]
-    bars = dict(zip(view._facts["measured"], chosen["logs"][2:], strict=True))
-    assert log_text(bars[number]) == log_text(without[source]) and chosen["logs"][0] == pytest.approx(before, abs=0.05)
-    assert f"{log_text(before)} → {log_text(without[source])} without it" in view.to_html()
+        assert (first, second) == (likelihood(np.exp(before)), likelihood(np.exp(without[source]))), said
+    change = f"{likelihood(np.exp(before))} → {likelihood(np.exp(without[source]))}"
+    number = [card["name"] for card in view._sources].index(source)
+    cards = dict(zip(view._facts["measured"], view._chosen["changes"], strict=True))
+    assert cards[number][0] == change and f"{without[source]:.2f}".replace("-", "−") in cards[number][1]
+    assert f"{change} without it" in view.to_html()
     said = plain(view._sources[number]["headline"])
-    most, after = re.findall(r"“(\w+)” falls most: log-probability .* → (.*)\.", said)[0]
-    assert after == log_text(logs_without(subject, view.result, most)[1][source]), said
+    most, after = re.findall(rf"“(\w+)” falls most: .* → ({LIKELY})\.", said)[0]
+    assert after == likelihood(np.exp(logs_without(subject, view.result, most)[1][source])), said
 
 
 @pytest.mark.parametrize("method", ["gradxact", "gae", "random"])
@@ -102,11 +105,11 @@ def test_a_rival_has_a_sentence_bars_and_a_matrix_of_its_own(notes, tmp_path):
     other = nbsal.answer(notes, ASKED, " Mara lives in Rouen", documents=CITIES, method="random", progress=False)
     odds = view.result.evidence.logprob[at] - other.evidence.logprob[-1]
     left = view.result.evidence.by_source[1][at] - other.evidence.by_source[1][-1]
-    sentence = view.picture().sentence
-    assert sentence.startswith("“Oslo” rather than “Rouen” depends on document 1") and CHANGED.findall(sentence) == [
-        (log_text(odds), log_text(left))
-    ]
-    assert plain(view._chosen["headline"]) == sentence and log_text(view._chosen["logs"][3]) == log_text(left)
+    sentence, (own, after) = view.picture().sentence, 1 / (1 + np.exp([-odds, -left]))
+    assert sentence.startswith("“Oslo” rather than “Rouen” depends on document 1")
+    assert CHANGED.findall(sentence) == [(likelihood(own), likelihood(after))]
+    assert plain(view._chosen["headline"]) == sentence
+    assert view._chosen["changes"][1][0].startswith(f"{likelihood(own)} → {likelihood(after)}")
     assert view._facts["names"] == ["Oslo \N{MINUS SIGN} Rouen"] and "document 1" in view._facts["finding"]
     truth = reply_facts.fractions(view.result.reading, np.pad(view.result.rather("Rouen", at).scores, (0, 3)))
     assert view._facts["matrix"][0] == pytest.approx(truth, abs=1e-4)
@@ -149,7 +152,8 @@ def test_what_a_reply_needs_of_its_sources_together_is_said():
     candidates = tuple(reply_facts.SourceCandidate(name, False, 0.5, -0.12) for name in names)
     facts = reply_facts.PartFacts("Oslo", "", "GAE", (1.0, 0.0), candidates, -0.1, -9.0)
     assert facts.together and facts.decisive is None and facts.agrees
-    assert "the sources together: without all of them log-probability −0.1 → −9.0" in plain(headline(facts))
+    said = plain(headline(facts))
+    assert "the sources together" in said and CHANGED.findall(said) == [("90.5\u202f%", "0.01\u202f%")]
     assert not replace(facts, nothing=-0.2).together and not replace(facts, candidates=candidates[:1]).together
 
 
@@ -181,7 +185,7 @@ def test_a_statement_is_the_headline_with_the_values_behind_it(notes):
     assert said.text() == answer.picture().sentence
     values = {label.removeprefix("without "): (text, share) for label, text, share in said.effects}
     assert {name: text for name, (text, _) in values.items()} == {
-        name: log_text(left) for name, left in without.items()
+        name: likelihood(np.exp(left)) for name, left in without.items()
     }
     assert values["document 1"][1] == pytest.approx(np.exp(without["document 1"]))
     unchecked = nbsal.answer(notes, ASKED, check=False, **settings).statement()
@@ -222,7 +226,104 @@ def test_a_sentence_of_a_prompt_is_named(notes):
         notes, prompt(CITIES, "Where does Mara live?"), " Mara lives in Oslo.", method="gradxact", progress=False
     )
     assert re.search("“Oslo” depends on “[^”]*Mara lives in Oslo.” in the prompt", repr(reply))
-    assert "one on “- Mara lives in Oslo.”" in reply.picture().matrix.finding
+    assert "“in Oslo” on “- Mara lives in Oslo.”" in reply.picture().matrix.finding
+
+
+QUESTIONS = [
+    "Where does Mara live?", "Who borrowed the kettle?", "What colour is the door?", "Where does Boris live?",
+    "When does the train to Rouen leave?",
+]  # fmt: skip
+NOTES = [
+    "Mara lives in Oslo.", "Boris lives in Rouen.", "The kettle was borrowed by Anna.", "Jonas likes tea.",
+    "The train to Rouen leaves at 9:05.", "The birthday of Gerda is on May 3.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["gae", "random"])
+def test_the_alarm_rings_on_words_that_a_source_decides_alone(notes, method):
+    """Of scores that name sources at random it rings on values, and of none on words like "the"."""
+    rung: list[str] = []
+    for question in QUESTIONS:
+        reply = nbsal.answer(
+            notes, [{"role": "user", "content": question}], documents=NOTES, method=method, progress=False
+        )
+        values = reply.facts.opened()
+        for word in reply.reading.reply_units("word"):
+            facts = reply.facts.part(word.tokens)
+            if ALARM in plain(headline(facts)):
+                rung.append(word.text)
+                left = reply.evidence.without[:, list(word.tokens)].sum(1)
+                assert left.min() < facts.before - np.log(2) and facts.proposed.without > left.min() / 2
+                assert statement(facts).state == "contradicted"
+            if method == "random" and set(word.tokens) & set(values) and facts.proposed is not facts.decisive:
+                assert rung[-1:] == [word.text] or is_function_word(word.text), "a value is contradicted"
+        alone = [unit.tokens for unit in reply.reading.reply_units("word") if is_function_word(unit.text)]
+        assert ALARM not in matrix_finding([reply.facts.part(tokens) for tokens in alone])
+    assert not [text for text in rung if is_function_word(text)]
+    assert (len(rung) > len(QUESTIONS)) == (method == "random"), rung
+
+
+def test_where_nothing_is_random_the_alarm_needs_a_source_that_stands_out():
+    """A word that many sources change alike depends on none of them."""
+    names = reply_facts.source_names([Source("document", "Oslo.")] * 5)
+    left = (-9.0, -0.1, -0.1, -0.1, -0.1)
+    candidates = tuple(
+        reply_facts.SourceCandidate(name, True, score, without)
+        for name, score, without in zip(names, (0.1, 0.1, 0.1, 0.1, 0.6), left, strict=True)
+    )
+    facts = reply_facts.PartFacts("Oslo", "", "GAE", (0.2,) * 5, candidates, -0.1, -9.0)
+    assert facts.contradicted and not replace(facts, minor=True).contradicted
+    alike = tuple(replace(each, without=-9.0 + 0.01 * i) for i, each in enumerate(candidates[:4]))
+    assert not replace(facts, candidates=(*alike, candidates[4])).contradicted
+    little = replace(facts, candidates=(replace(candidates[0], without=-0.5), *candidates[1:]), nothing=-0.5)
+    assert (
+        not little.contradicted and ALARM not in plain(headline(little)) and "The scores" not in plain(headline(little))
+    )
+
+
+def test_no_document_is_said_to_matter_where_none_does(notes):
+    asked = [{"role": "user", "content": "What colour is the door?"}]
+    reply = nbsal.answer(notes, asked, documents=NOTES, method="gae", progress=False)
+    assert reply.text == " The notes do not say."
+    said = reply.statement()
+    assert said.text().startswith("No document matters for") and said.state == "weak"
+    assert reply.picture().matrix.finding == "No document matters"
+    view = Answers(reply).wait()
+    assert view.selection == [] and not view._facts["parts"][0]["matters"]
+    view.close()
+
+
+def test_every_source_that_phrases_depend_on_is_named():
+    names = reply_facts.source_names([Source("document", "Oslo."), Source("document", "Rouen.")])
+    question = reply_facts.SourceName("You", "You", "your question")
+
+    def phrase(text, *left):
+        candidates = tuple(
+            reply_facts.SourceCandidate(name, name is not question, float(value == min(left)), value)
+            for name, value in zip((*names, question), left, strict=True)
+        )
+        return reply_facts.PartFacts(text, "", "GAE", (), candidates, -0.1, min(left[:2]))
+
+    parts = [phrase("a", -9.0, -0.1, -0.1)] * 3 + [phrase("is 221", -0.1, -9.0, -0.1), phrase("b", -0.1, -0.1, -9.0)]
+    finding = matrix_finding(parts)
+    assert finding.startswith("Three of five phrases depend on document 1")
+    assert "“is 221” on document 2" in finding and "on your question" in finding
+
+
+def test_probabilities_are_never_rounded_to_certainty(notes):
+    """Of a long reply that is unlikely as a whole they are those of a token; of unlikely words, how many times less."""
+    assert likelihood(1.0).startswith("over") and likelihood(0.0).startswith("under")
+    name = reply_facts.SourceName("Document 1", "Doc 1", "document 1")
+    facts = reply_facts.PartFacts(
+        "", "", "GAE", (), (reply_facts.SourceCandidate(name, True, 1.0, -60.0),), -20.0, -60.0, count=40
+    )
+    assert CHANGED.findall(plain(headline(facts))) == [("60.7\u202f%", "22.3\u202f%")] and facts.per_token
+    rare = replace(
+        facts, count=1, before=-12.0, candidates=(replace(facts.candidates[0], without=-15.0),), nothing=-15.0
+    )
+    assert "20 times less likely" in plain(headline(rare))
+    unlikely = nbsal.answer(notes, ASKED, " Mara lives in Rouen.", documents=CITIES, method="gae", progress=False)
+    assert "log-prob" not in unlikely.to_html()
 
 
 @pytest.mark.full

@@ -28,22 +28,28 @@ WORDS = "The plot is thin and the jokes are old, but two fine actors make this s
 KEYS = 12
 VIEWS = (Highlight, Layers, Compare)
 MB = 1_000_000
-# Types a text, and resolves with the milliseconds until its explanation is drawn and a frame is painted.
+LENGTHS = (20, 100)  # words
+# Types a text, and resolves with the milliseconds until its explanation is drawn and a frame is painted, and until its
+# sentence has been checked.
 TYPED = """async (text) => {
-  const [area, state] = ['textarea', '.nbsal-state'].map((selector) => document.querySelector(selector));
+  const find = (selector) => document.querySelector(selector);
+  const [area, state, check] = ['textarea', '.nbsal-state', '.nbsal-check'].map(find);
   await new Promise((resolve) => setTimeout(resolve, 150)); // as long as it takes to press the next key
   const start = performance.now();
-  await new Promise((resolve) => {
+  const until = (line, isDrawn) => new Promise((resolve) => {
     const observer = new MutationObserver(() => {
-      if (state.dataset.state !== 'ready') return;
+      if (!isDrawn(line.dataset.state)) return;
       observer.disconnect();
-      requestAnimationFrame(() => setTimeout(resolve));
+      requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - start)));
     });
-    observer.observe(state, { attributes: true });
-    area.value = text;
-    area.dispatchEvent(new Event('input'));
+    observer.observe(line, { attributes: true });
   });
-  return performance.now() - start;
+  const answered = until(state, (name) => name === 'ready');
+  area.value = text;
+  area.dispatchEvent(new Event('input'));
+  const answer = await answered;
+  const isChecked = !check || check.dataset.state !== 'checking'; // Compare has no check
+  return [answer, isChecked ? performance.now() - start : await until(check, (name) => name !== 'checking')];
 }"""
 
 
@@ -97,19 +103,25 @@ def closeness(quick: bool) -> Iterator[Row]:
 
 def costs(page: Any, address: str, rounds: int) -> Iterator[Row]:
     """Seconds of the first answer, milliseconds of a key, and memory, of pages of a server."""
-    firsts, keys, memory = [], dict[str, list[float]](), []
+    firsts, keys, memory = [], dict[tuple[str, int], list[list[float]]](), []
     for _ in range(rounds):
         for view in VIEWS:
             page.goto(f"{address}{view.__name__}.html")
             page.get_by_role("button", name="Edit text").click()
             before = renderer_memory()
-            firsts.append(page.evaluate(TYPED, " ".join(WORDS[:10])) / 1000)
-            texts = [f"{' '.join(WORDS)} {key}" for key in range(KEYS)]
-            keys.setdefault(view.__name__, []).extend(page.evaluate(TYPED, text) for text in texts)
+            firsts.append(page.evaluate(TYPED, " ".join(WORDS[:10]))[0] / 1000)
+            for length in LENGTHS:
+                text = " ".join(WORDS * (length // len(WORDS)))
+                times = [page.evaluate(TYPED, f"{text} {key}") for key in range(KEYS)]
+                keys.setdefault((view.__name__, length), []).extend(times)
             memory.append(renderer_memory() - before)
     yield cost("first answer, the download from this machine included", firsts, "s", 4)
-    for name, milliseconds in keys.items():
-        yield cost(f"{name}: from a key to the painted answer, 20 words", milliseconds, "ms", 250, digits=0)
+    for (name, length), times in keys.items():
+        answers, checks = map(list, zip(*times, strict=True))
+        most = 250 if length == LENGTHS[0] else None
+        yield cost(f"{name}: from a key to the painted answer, {length} words", answers, "ms", most, digits=0)
+        if name != Compare.__name__:
+            yield cost(f"{name}: from a key to the checked sentence, {length} words", checks, "ms", digits=0)
     yield cost("growth of memory", memory, "MB", 400, digits=0)
 
 

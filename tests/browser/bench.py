@@ -22,7 +22,6 @@ ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content":
 NAMES = ["highlight", "layers", "compare"]  # that show a finished result of one text
 LISTS = {
     "clouds": "Words of",
-    "audit": "Words",
     "answers": "The reply",
 }  # the name of a view's list; elsewhere "The text"
 every_view = pytest.mark.parametrize(

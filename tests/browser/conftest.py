@@ -120,7 +120,9 @@ def views(model):
             explain, bench.MANY, labels=["positive", "negative", "negative", "negative"], opened=1
         ),
         "workbench": lambda: Workbench(explain, text=bench.REAL, panels=["layers", "games"]),
-        "audit": lambda: Audit(explain, bench.MANY, ["positive", "negative", "negative", "positive"], least=1),
+        "audit": lambda: Audit(
+            explain, bench.MANY, ["positive", "negative", "negative", "positive"], least=1, opened=0
+        ),
         "answers": lambda: Answers(
             nbsal.load("demo/notes"), bench.ASKED, documents=bench.NOTES, method=bench.SIGNED, panels=["curve"]
         ),

@@ -56,6 +56,15 @@ ASK = """async (changes) => {
 }"""
 
 
+# Resolves with what is said, once that was checked by hiding words.
+CHECKED = """async () => {
+  const { model } = window.view;
+  const isEnded = () => !['waiting', 'checking'].includes(model.get('_checking').state);
+  while (!isEnded()) await new Promise((resolve) => setTimeout(resolve, 10));
+  return { statements: model.get('_statements'), checking: model.get('_checking') };
+}"""
+
+
 class Quiet(http.server.SimpleHTTPRequestHandler):
     """A plain static server, without special headers."""
 
@@ -96,6 +105,13 @@ class Site:
     def ask(self, **changes: Any) -> dict[str, Any]:
         """The traits of the view once it has answered changes of its controls."""
         return self.page.evaluate(ASK, changes)
+
+    def ask_checked(self, **changes: Any) -> list[dict[str, Any]]:
+        """What the view says of each row of scores once it has checked its answer by hiding words."""
+        self.ask(**changes)
+        ended = self.page.evaluate(CHECKED)
+        assert ended["checking"] == {}
+        return ended["statements"]
 
 
 def random_texts(count: int, seed: int = 0) -> list[str]:

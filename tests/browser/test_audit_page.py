@@ -27,7 +27,8 @@ def audited(small):
 @pytest.fixture(autouse=True)
 def reset(audited):
     yield
-    audited.picked, audited.opened = None, None
+    for name, value in {"picked": None, "opened": None, "everywhere": False, "part": None}.items():
+        setattr(audited, name, value)
     audited.wait()
 
 
@@ -35,14 +36,12 @@ def words(root):
     return root.get_by_role("listbox", name="Words").get_by_role("option")
 
 
-def quotes(root):
-    return root.locator(".nbsal-quotes li")
+def rows(root):
+    return root.locator("tbody tr[data-number]")
 
 
-def places(audited):
-    """Two words of the audit that are different, by their rows."""
-    names = [word["word"] for word in audited._audit["words"]]
-    return 0, next(k for k, name in enumerate(names) if name != names[0]), names
+def names_of(audited):
+    return [word["word"] for word in audited._words["rows"]]
 
 
 def answer(sheet, view, **traits):
@@ -52,93 +51,104 @@ def answer(sheet, view, **traits):
     bench.answer(sheet, view.wait())
 
 
-def test_a_picked_word_shows_its_texts_mistakes_first(show, sheet, audited):
+def test_a_picked_word_lists_its_texts_and_what_hiding_it_does(show, sheet, audited):
     root = show(audited, live=True)
-    expect(root.locator(".nbsal-headline")).to_have_text(plain(audited._audit["sentence"]))
-    first, second, names = places(audited)
-    words(root).nth(second).click()
-    bench.expect_traits(sheet, picked=[names[second]])
-    audit, row = audited.audit, audited._audit["words"][second]
-    expect(words(root).nth(second)).to_have_attribute("aria-selected", "true")
-    expect(words(root).nth(first)).to_have_attribute("aria-selected", "false")
-    expect(root.get_by_text(plain(row["sentence"])).last).to_be_visible()
-    expect(quotes(root)).to_have_count(len(row["rows"]))
-    for k, (number, decided) in enumerate(row["rows"]):
-        before, after = audit.classes[audit.predictions[number]], audit.classes[decided]
-        wrong = f"✗ labelled {audit.classes[audit.labels[number]]}"
-        expect(quotes(root).nth(k).get_by_text(wrong)).to_have_count(int(number in audit.wrong))
-        expected = f"→ {after} without it" if after != before else "with or without it"
-        expect(quotes(root).nth(k)).to_contain_text(expected)
-        marked = quotes(root).nth(k).locator(".nbsal-highlighted").first
-        assert marked.inner_text().casefold() == names[second]
-    words(root).nth(second).click()
+    expect(root.locator(".nbsal-headline").first).to_have_text(plain(audited._headline))
+    names = names_of(audited)
+    words(root).nth(1).click()
+    bench.expect_traits(sheet, picked=[names[1]])
+    answer(sheet, audited, picked=[names[1]])
+    expect(words(root).nth(1)).to_have_attribute("aria-selected", "true")
+    expect(words(root).nth(0)).to_have_attribute("aria-selected", "false")
+    expect(root.get_by_text(plain(audited._table["sentence"]))).to_be_visible()
+    expect(rows(root)).to_have_count(len(audited._table["rows"]))
+    for k, row in enumerate(audited._table["rows"]):
+        expect(rows(root).nth(k).locator(".nbsal-cell-text small")).to_have_text(row["remark"][1])
+        assert rows(root).nth(k).locator(".nbsal-highlighted").first.inner_text().casefold() == names[1]
+    words(root).nth(1).click()
     bench.expect_traits(sheet, picked=[])
-    expect(quotes(root)).to_have_count(0)
+
+
+def test_a_word_is_hidden_in_every_text_and_shown_again(show, sheet, audited):
+    root = show(audited, live=True)
+    name = names_of(audited)[0]
+    answer(sheet, audited, picked=[name])
+    hide = root.get_by_role("button", name="Hide it in every text")
+    hide.click()
+    bench.expect_traits(sheet, everywhere=True)
+    answer(sheet, audited, everywhere=True)
+    expect(hide).to_have_attribute("aria-pressed", "true")
+    expect(root.locator(".nbsal-confusion h3")).to_have_text(audited._confusion["heading"])
+    expect(rows(root).locator(".nbsal-cell-text small")).to_contain_text(["→"] * len(audited._table["rows"]))
+    hide.click()
+    bench.expect_traits(sheet, everywhere=False)
 
 
 def test_words_are_walked_and_several_picked_by_keys(show, sheet, audited):
     root = show(audited, live=True)
-    first, second, names = places(audited)
+    names = names_of(audited)
     table = root.get_by_role("listbox", name="Words")
-    table.press("Escape")
-    bench.expect_traits(sheet, picked=[])
     table.press("Home")
     table.press("Enter")
-    bench.expect_traits(sheet, picked=[names[first]])
-    for _ in range(second):
-        table.press("ArrowDown")
-    expect(root.locator(".nbsal-readout b")).to_have_text(names[second])
+    bench.expect_traits(sheet, picked=names[:1])
+    table.press("ArrowDown")
+    expect(root.locator(".nbsal-tested .nbsal-readout b")).to_have_text(audited._words["rows"][1]["name"])
     table.press("Space")
-    both = [names[first], names[second]]
-    bench.expect_traits(sheet, picked=both)
-    expect(root.locator(".nbsal-outdated")).to_have_count(1)
-    answer(sheet, audited, picked=both)
-    expect(root.locator(".nbsal-outdated")).to_have_count(0)
-    said = plain(audited._choice["sentence"])
+    bench.expect_traits(sheet, picked=names[:2])
+    answer(sheet, audited, picked=names[:2])
+    said = plain(audited._table["sentence"])
     assert " together corrects " in said
     expect(root.get_by_text(said)).to_be_visible()
     table.press("Space")
-    bench.expect_traits(sheet, picked=both[:1])
-    root.get_by_role("button", name="Undo").click()
-    bench.expect_traits(sheet, picked=both)
+    bench.expect_traits(sheet, picked=names[:1])
+    table.press("Escape")
+    bench.expect_traits(sheet, picked=[])
 
 
-def test_a_mistake_opens_its_text_and_the_next_one_follows_the_keys(show, sheet, audited):
+def test_words_are_sorted_by_a_heading(show, audited):
     root = show(audited, live=True)
-    mistakes = root.get_by_role("listbox", name="Mistakes")
-    first, second = audited._audit["mistakes"][:2]
-    mistakes.press("ArrowDown")
-    bench.expect_traits(sheet, opened=None)  # no text is open yet
-    mistakes.press("Home")
-    mistakes.press("Enter")
-    bench.expect_traits(sheet, opened=first["number"])
-    mistakes.press("ArrowDown")
-    bench.expect_traits(sheet, opened=second["number"])
-    expect(root.get_by_role("heading", name=f"Text {second['number']}")).to_be_visible()
-    expect(root.get_by_text(second["sentence"], exact=True)).to_be_visible()
-    text = root.get_by_role("region", name="Opened text")
-    assert text.inner_text() == audited.audit.texts[second["number"]]
-    marked = {word.casefold() for word in text.locator(".nbsal-highlighted").all_inner_texts()}
-    assert marked == {word.casefold() for word in second["words"]}
-    mistakes.press("Escape")
-    bench.expect_traits(sheet, opened=None)
+    names = sorted(row["name"] for row in audited._words["rows"])
+    assert len({*names}) > 1
+    for order in (names, names[::-1]):
+        root.get_by_role("button", name=re.compile("^Word")).click()
+        expect(words(root).locator(".nbsal-audit-name b")).to_have_text(order)
 
 
-def test_a_saved_page_shows_the_texts_of_any_word(chromium, tmp_path, audited):
+def test_a_slice_lists_its_texts(show, sheet, audited):
+    root = show(audited, live=True)
+    names = [row["name"] for row in audited._slices["rows"]]
+    slices = root.get_by_role("listbox", name="Slices").get_by_role("option")
+    expect(slices).to_have_count(len(names))
+    slices.nth(0).click()
+    bench.expect_traits(sheet, part=names[0], picked=[])
+    answer(sheet, audited, part=names[0])
+    expect(root.locator(".nbsal-texts > h3")).to_contain_text(f"of the slice {names[0]}")
+    bar, axis = (root.locator(place).first.bounding_box() for place in (".nbsal-slice-bars i", ".nbsal-axis > span"))
+    assert (bar["x"], bar["width"]) == (axis["x"], axis["width"]), "the axis is that of the bars"
+
+
+def test_bars_are_seen_in_forced_colours(chromium, audited):
+    page = open_page(chromium, forced_colors="active")
+    bench.show(page, audited, live=True)
+    broken = page.locator(".nbsal-breaks i").evaluate_all(
+        "bars => bars.filter(bar => bar.offsetWidth > 2).map(bar => getComputedStyle(bar).borderTopWidth)"
+    )
+    assert broken and {*broken} == {"1px"}
+    rates = page.locator(".nbsal-slice-bars i").first.evaluate("bar => getComputedStyle(bar).backgroundImage")
+    assert "gradient" in rates
+    page.context.close()
+
+
+def test_a_saved_page_has_no_control_that_needs_python(chromium, tmp_path, audited):
     file = tmp_path / "audit.html"
     file.write_text(audited.to_html(interactive=True), encoding="utf-8")
     page = open_page(chromium, offline=True)
     page.goto(file.as_uri())
     root = page.locator("section.nbsal")
-    first, second, names = places(audited)
-    words(root).nth(second).click()
-    expect(quotes(root)).to_have_count(len(audited._audit["words"][second]["rows"]))
-    words(root).nth(first).click(modifiers=["ControlOrMeta"])
-    expect(root.get_by_text("Hiding several words together needs Python")).to_be_visible()
-    rows = [len(audited._audit["words"][k]["rows"]) for k in (first, second)]
-    expect(quotes(root)).to_have_count(sum(rows))
-    expect(quotes(root).first).to_contain_text(f"without {names[second]}")
-    expect(root.locator("button:visible")).to_have_count(0)
+    expect(rows(root)).to_have_count(len(audited._table["rows"]))
+    words(root).nth(0).hover()
+    expect(root.locator(".nbsal-tested .nbsal-readout b")).to_have_text(audited._words["rows"][0]["name"])
+    expect(root.locator("button:visible:not(.nbsal-audit-titles *), input:visible, select:visible")).to_have_count(0)
     assert page.problems == []
     page.context.close()
 
@@ -171,10 +181,10 @@ def test_hostile_words_and_texts_appear_as_plain_text(show, sheet):
     root = show(view, live=True)
     assert sheet.evaluate("() => document.documentElement.scrollWidth") == 400
     words(root).nth(1).click()
-    expect(quotes(root)).to_have_count(count)
+    expect(rows(root)).to_have_count(min(12, count))
     assert root.locator("script, img, style, svg").count() == 0
     assert sheet.evaluate("() => 'pwned' in window") is False
-    assert "window.pwned" in quotes(root).first.inner_text()
+    assert "window.pwned" in rows(root).first.inner_text()
     sheet.set_viewport_size({"width": 1100, "height": 900})
     for exported in (view.to_html(), view.to_html(interactive=True)):
         assert "<img src=x" not in exported and "<script>window.pwned" not in exported

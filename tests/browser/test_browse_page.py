@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 import nbsal
+from nbsal.render.headline import plain
 from nbsal.widgets import Browse
 from nbsal.widgets.content.table_columns import Columns
 from nbsal.widgets.content.text_table import PAGE, Filters
@@ -37,14 +38,23 @@ def answer(sheet, view, **settings):
         setattr(view, name, value)
     view.wait()
     bench.change(
-        sheet, **settings, **{name: getattr(view, name) for name in ("_table", "_tokens", "_scores", "_result")}
+        sheet,
+        **settings,
+        **{name: getattr(view, name) for name in ("_table", "_confusion", "_tokens", "_scores", "_result")},
     )
 
 
 @pytest.fixture
 def reset(corpus):
     yield
-    for name, value in {"sort": "number", "descending": False, "label": None, "wrong": False, "token": ""}.items():
+    for name, value in {
+        "sort": "number",
+        "descending": False,
+        "label": None,
+        "wrong": False,
+        "token": "",
+        "cell": None,
+    }.items():
         setattr(corpus, name, value)
     corpus.page, corpus.opened = 0, 0
 
@@ -143,14 +153,52 @@ def test_sorted_rows_stay_until_the_reader_asks_for_the_new_order(show, sheet, c
     places = rows(root).evaluate_all(PLACES)
     put = root.get_by_role("button", name="Put in order")
     expect(put).to_be_hidden()
+    rows(root).first.hover()  # someone reads
     for count in (32, 40):
         bench.change(sheet, **partial(corpus, count, **order))
         assert rows(root).evaluate_all(PLACES) == places
     expect(root.locator(".nbsal-headline").first).to_contain_text("of 40 texts")
+    expect(root.get_by_text("page 1 of 4 · 40 texts")).to_be_visible()
     put.click()
     expect(put).to_be_hidden()
     ordered = Filters(**order).arrange(np.arange(len(corpus._columns)), corpus._columns).tolist()
     assert numbers(root) == ordered[:PAGE] != before
+
+
+def test_a_table_that_nobody_reads_is_in_order_once_it_is_full(show, sheet, corpus, reset):
+    order = {"sort": "confidence", "descending": True}
+    root = show(corpus, live=True)
+    bench.change(sheet, **order, **partial(corpus, 16, **order), status="computing")
+    bench.change(sheet, **partial(corpus, 40, **order), status="ready")
+    columns = corpus._columns
+    assert numbers(root) == Filters(**order).arrange(np.arange(40), columns).tolist()[:PAGE]
+
+
+def test_a_pair_of_label_and_prediction_filters_by_mouse_and_by_keys(show, sheet, corpus, reset):
+    root = show(corpus, live=True)
+    cells = corpus._confusion["cells"]
+    buttons = root.locator(".nbsal-confusion button")
+    expect(buttons).to_have_text([cell["text"] for cell in cells])
+    wrong = next(k for k, cell in enumerate(cells) if cell["wrong"] and cell["text"] != "0")
+    buttons.nth(wrong).click()
+    bench.expect_traits(sheet, cell=cells[wrong]["pair"])
+    expect(buttons.nth(wrong)).to_have_attribute("aria-pressed", "true")
+    answer(sheet, corpus, cell=cells[wrong]["pair"])
+    expect(rows(root)).to_have_count(min(PAGE, int(cells[wrong]["text"])))
+    buttons.nth(wrong).click()
+    bench.expect_traits(sheet, cell=None)
+    buttons.first.press("ArrowDown")
+    expect(buttons.nth(2)).to_be_focused()
+    sheet.keyboard.press("Enter")
+    bench.expect_traits(sheet, cell=cells[2]["pair"])
+
+
+def test_an_opened_text_says_what_hiding_its_words_does(show, corpus, reset):
+    root = show(corpus, live=True)
+    statement = corpus._table["opened"]["statement"]
+    expect(root.locator(".nbsal-opened .nbsal-check summary")).to_have_text(statement["evidence_line"])
+    expect(root.locator(".nbsal-opened .nbsal-effects i")).to_have_count(len(statement["effects"]))
+    assert statement["effects"] and "not checked" not in plain(statement["sentence"])
 
 
 def test_a_saved_page_has_no_control_that_needs_python(show, corpus, reset):

@@ -64,8 +64,9 @@ def test_a_press_is_asked_of_python(say, sheet):
     assert presses(root) == [], "it is the method now"
 
 
-def test_a_saved_page_offers_nothing_and_names_no_cost(say):
-    root = say(OFFERED, measured=False, advice="search", live=False)
+@pytest.mark.parametrize("checking", [OFFERED, {"state": "waiting"}, {"state": "checking", "done": 4, "passes": 20}])
+def test_a_saved_page_offers_nothing_and_names_no_cost(say, checking):
+    root = say(checking, measured=False, advice="search", live=False)
     assert presses(root) == [] and root.locator(".nbsal-check").inner_text() == "checked by hiding words"
 
 
@@ -77,3 +78,19 @@ def test_what_runs_is_said_until_something_is_measured(say):
     expect(say(running).locator(".nbsal-check > span:not(.nbsal-badge)")).to_have_text("")
     searching = running | {"passes": 0, "note": "searching: 4 sets"}
     expect(say(searching).locator(".nbsal-check > span:not(.nbsal-badge)")).to_have_text("searching: 4 sets")
+
+
+def test_bars_that_are_open_keep_their_room_while_the_next_are_measured(say, sheet):
+    root = say({})
+    root.locator(".nbsal-check summary").click()
+    bars, statement = root.locator(".nbsal-effects"), root.locator(".nbsal-statement")
+    expect(bars).to_be_visible()
+    height, measured = statement.bounding_box()["height"], bench.trait(sheet, "_statements")
+    bench.change(
+        sheet,
+        _checking={"state": "waiting", "note": "checking"},
+        _statements=[measured[0] | {"effects": []}],
+    )
+    expect(bars).to_be_hidden()
+    expect(root.locator(".nbsal-check")).to_contain_text("checking")
+    assert statement.bounding_box()["height"] == height

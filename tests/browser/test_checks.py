@@ -55,12 +55,32 @@ def test_a_view_is_as_wide_as_its_cell(show, sheet, resize, name):
 @pytest.mark.parametrize("width", [760, 1000, 1500])
 def test_display_and_save_share_a_row_with_other_tools(show, sheet, views, resize, width):
     root = show("layers", live=True)
-    bench.change(sheet, method="decoded-gradxact")  # a long name
     resize(width)
-    edit, save = (root.get_by_text(name, exact=True).bounding_box() for name in ("Edit text", "Save"))
-    assert abs(edit["y"] - save["y"]) < 10
-    if width != 1000:  # the columns are narrow
-        assert abs(root.locator(".nbsal-method-picker").bounding_box()["y"] - save["y"]) < 10
+    for method, in_row in [("gradcam", width != 1000), ("decoded-gradxact", False)]:  # a short and a long name
+        bench.change(sheet, method=method)
+        edit, save = (root.get_by_text(name, exact=True).bounding_box() for name in ("Edit text", "Save"))
+        picker = root.locator(".nbsal-method-picker").bounding_box()
+        assert abs(edit["y"] - save["y"]) < 10
+        assert (abs(picker["y"] - save["y"]) < 10) == in_row
+
+
+LONG = "Decoded gradient \u00d7 activation of a method with a very long name"
+
+
+@pytest.mark.parametrize("name", ["highlight", "compare", "answers"])
+def test_the_name_of_the_method_is_never_cut_off(show, sheet, views, resize, name):
+    root = show(name, live=True)
+    choices = {key: getattr(views[name], key) for key in ("_choices", "_other_choices") if views[name].has_trait(key)}
+    for label in ("Decoded gradient \u00d7 activation", LONG):
+        long = {key: value | {"method": value["method"] | {"label": label}} for key, value in choices.items()}
+        sheet.evaluate(bench.SHARE, {})  # the names are those of the choices
+        bench.change(sheet, layer=0, target="negative", **long)
+        for width in (400, 561, 700, 760, 1000, 1080, 1220, 1400):
+            resize(width)
+            assert_fits(sheet, root, width)
+            for button in root.locator(".nbsal-method-picker b").all():
+                assert button.text_content() == label
+                assert button.evaluate("node => node.scrollWidth <= node.clientWidth")
 
 
 def text_of(html):
@@ -175,7 +195,7 @@ def test_a_closed_view_leaves_no_listener(show, sheet, name):
 def test_pointing_and_computing_never_change_the_height(show, sheet, views, name, width):
     sheet.set_viewport_size({"width": width, "height": 900})
     root = show(name, live=True)
-    kinds = {"clouds": ".nbsal-word", "audit": ".nbsal-audit-words li"}
+    kinds = {"clouds": ".nbsal-word"}
     words = root.locator(kinds.get(name, ".nbsal-text .nbsal-mark:visible"))
     sheet.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")  # laid out
     before, count = root.bounding_box()["height"], words.count()

@@ -2,11 +2,13 @@
 
 import dataclasses
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+import nbsal
 from nbsal.widgets import Compare
 from tests.browser import bench
 from tests.browser.bench import tokens
@@ -47,11 +49,40 @@ def test_the_sentence_the_agreement_and_the_dots_of_compare_are_those_of_python(
     expect(root.get_by_text(unit, exact=True)).to_be_visible()
     rows = root.get_by_role("listbox", name="The strongest words").get_by_role("option")
     listed = pair.listed()
-    expect(rows.locator("b")).to_have_text([name for name, *_ in listed])
-    texts = rows.locator("span").all_inner_texts()
-    sides = [re.fullmatch("A (.+)\u202f% · B (.+)\u202f%", text).groups() for text in texts]
-    numbers = [[int(number.replace("−", "-")) for number in both] for both in sides]
-    assert np.abs(np.array(numbers) - 100 * np.array([shares for _, *shares in listed])).max() <= 0.51
+    expect(rows.locator("b")).to_have_text([row.name for row in listed])
+    sides = [re.fullmatch("([AB]) (.+)\u202f%", text).groups() for text in rows.locator("> span").all_inner_texts()]
+    assert "".join(side for side, _ in sides) == "AB" * len(listed)
+    numbers = [int(number.replace("−", "-")) for _, number in sides]
+    assert np.abs(np.array(numbers) - 100 * np.array([row.shares for row in listed]).ravel()).max() <= 0.51
+
+
+@pytest.mark.parametrize("width", [400, 760, 900, 1400])
+def test_the_shares_of_both_stand_in_two_columns(show, sheet, width):
+    saliency = bench.saliency_of(["unbelievably-long-" * 3, "warm", "film"])
+    first, second = (dataclasses.replace(saliency, scores=np.array([0, -1, 1, 0.5, 0]) * sign) for sign in (1, -1))
+    sheet.set_viewport_size({"width": width, "height": 900})
+    root = show(Compare(first, second).wait())
+    rows = root.get_by_role("listbox", name="The strongest words").get_by_role("option")
+    boxes = [[cell.bounding_box() for cell in row.locator("> *").all()] for row in rows.all()]
+    assert all(box["height"] <= 24 for row in boxes for box in row), "no share wraps"
+    assert all(cell.evaluate("node => node.scrollWidth <= node.clientWidth") for cell in rows.locator("> span").all())
+    for column in zip(*boxes, strict=True):
+        assert len({box["x"] + box["width"] for box in column}) == 1
+    assert all(left["x"] + left["width"] <= right["x"] for row in boxes for left, right in pairwise(row))
+    sheet.set_viewport_size({"width": 1100, "height": 900})
+
+
+def test_a_check_that_ends_is_said_at_once(show, sheet, small):
+    view = Compare(nbsal.Explainer(small, "gradxact"), text=bench.REAL, other_method="simple", check=False).wait()
+    root = show(view, live=True)
+    expect(root.locator(".nbsal-headline")).to_have_text(view.statement.text())
+    expect(root.get_by_role("button", name="Check")).to_be_visible()
+    view.handle_check()
+    view.wait()
+    sheet.evaluate("(findings) => window.view.model.set('_findings', findings)", bench.plain(view._findings))
+    expect(root.locator(".nbsal-headline")).to_have_text(view.statement.text())
+    root.get_by_text("by hiding words of A and of B").click()
+    expect(root.locator(".nbsal-effects span").first).to_have_text(view.statement.effects[0][0])
 
 
 def test_long_texts_that_are_compared_scroll_together(show, sheet):

@@ -10,8 +10,11 @@ from playwright.sync_api import expect
 
 import nbsal
 from nbsal import live, samples
+from nbsal.ablation.engine import Ablation
+from nbsal.explain import checking
 from nbsal.live.tokenizer import tokenizer_tables
 from nbsal.support.errors import InputError
+from nbsal.support.progress import Meter
 from nbsal.widgets import Compare, Highlight, Layers
 from nbsal.widgets.page.live_page import FOLDER, runnable
 from nbsal.widgets.page.wire import utf16_positions
@@ -21,6 +24,8 @@ from tests.browser.conftest import open_page
 from tests.browser.live_pages import Site, random_texts, served
 
 TEXT = "A slow start, but the second half is warm, funny and beautifully played."
+CONTRAST = nbsal.contrast("positive", "negative")
+TARGETS = (None, "negative", CONTRAST)
 FIVE = 5  # strongest words
 CLOSE = 1e-4  # of the largest score
 SPECIAL = [
@@ -127,7 +132,6 @@ def test_every_layer_and_method_is_scored_as_in_python(site, small, subject, tex
 def test_classes_contrasts_and_tau_are_followed(site, small, subject):
     site.show(Highlight(nbsal.Explainer(small, "decoded-gradxact", layer=2), text=TEXT, check=False).wait())
     view = Highlight(nbsal.Explainer(subject, "decoded-gradxact", layer=2), text=TEXT, check=False)
-    expect(site.page.get_by_role("button", name="Check", exact=True)).to_be_hidden()  # the page hides no words
     expect_same(site, view, target="negative")
     expect_same(site, view, target="positive", tau=2)
     expect_same(site, view, layer=0)
@@ -137,6 +141,66 @@ def test_classes_contrasts_and_tau_are_followed(site, small, subject):
     assert (traits["_result"]["target"], sentence(traits["_statements"][0])) == (view.result.target, expected)
     traits = site.ask(target="nowhere")
     assert traits["status"] == "error" and "nowhere" in traits["error"]
+
+
+def in_page(target):
+    """A target as a page has it."""
+    return {"contrast": ["positive", "negative"]} if target is CONTRAST else target
+
+
+def expect_same_words(said, expected):
+    """Two texts that differ in percentages at most, by no more than a tenth of a percent."""
+    number = r"\d+\.\d+"
+    assert re.sub(number, "#", said) == re.sub(number, "#", expected)
+    numbers = [[float(each) for each in re.findall(number, words)] for words in (said, expected)]
+    assert numbers[0] == pytest.approx(numbers[1], abs=0.1001)
+
+
+def expect_same_check(said, saliency, subject, target):
+    """What the page says once it has hidden words is what Python says after its first check."""
+    words = checking.words_of(saliency, Ablation(subject), "remove", target)
+    checked = saliency.with_check(checking.first_check(words, Meter(None)), 0)
+    probability = dict(zip(subject.labels, saliency.probabilities, strict=True)).get(saliency.target)
+    expected = checked.statement(probability)
+    expect_same_words(sentence(said), expected.text())
+    marked = [[phrase for phrase in each if phrase[0] != "text"] for each in (said["sentence"], expected.sentence)]
+    assert [tuple(phrase) for phrase in marked[0]] == marked[1]
+    expect_same_words(said["evidence_line"], expected.evidence_line)
+    assert (said["state"], said["badge"]) == (expected.state, expected.badge)
+    assert len(said["effects"]) == len(expected.effects)
+    for (name, value, share), (other_name, other_value, other_share) in zip(
+        said["effects"], expected.effects, strict=True
+    ):
+        assert name == other_name
+        expect_same_words(value, other_value)
+        assert (share is None) == (other_share is None) and (share is None or abs(share - other_share) < 1e-3)
+    return expected
+
+
+def test_words_are_hidden_as_in_the_first_check_of_python(site, small, subject):
+    site.show(Highlight(nbsal.Explainer(small, "decoded-gradcam", layer=2), text=TEXT).wait())
+    states = set()
+    asked = [(text, "decoded-gradcam", None) for text in texts_of(10)]
+    odd = ["Warm.", "!", "The the the", "not bad not bad at all, not bad", texts_of(5)[3]]
+    asked += [(text, method, target) for text in odd for method in ("gradcam", "gradxact") for target in TARGETS]
+    for text, method, target in asked:
+        (said,) = site.ask_checked(text=text, method=method, target=in_page(target))
+        saliency = nbsal.Explainer(subject, method, layer=2)(text, target)
+        states.add(expect_same_check(said, saliency, subject, target).state)
+    assert states == {"supported", "weak"}
+
+
+def test_pairs_are_checked_and_in_layers_the_chosen_layer_is(site):
+    nli = nbsal.load("demo/nli")
+    copy = live.rounded(nli)
+    site.show(Layers(nbsal.Explainer(nli, "gradxact"), text=("A dog.", "It runs."), layer=3).wait())
+    for pair in samples.texts("pairs")[::20]:
+        pair = (pair["premise"], pair["hypothesis"])
+        layers = nbsal.Explainer(copy, "gradxact").every_layer(pair)
+        for layer in (3, 5):
+            statements = site.ask_checked(text=pair, layer=layer)
+            expect_same_check(statements[layer], layers.at(layer), copy, None)
+        assert [said["state"] == "unchecked" for said in statements] == [layer not in (3, 5) for layer in range(7)]
 
 
 def test_compare_finds_the_same_agreement(site, small, subject):
@@ -151,10 +215,10 @@ def test_compare_finds_the_same_agreement(site, small, subject):
         traits = expect_same(site, view, **change)
         for level, expected in view._findings.items():
             assert traits["_findings"][level]["heading"] == expected["heading"]
-            said = traits["_findings"][level]["sentences"]
-            assert [sentence({"sentence": said[scale]}) for scale in said] == [
-                sentence({"sentence": expected["sentences"][scale]}) for scale in said
-            ]
+            for scale, said in traits["_findings"][level]["statements"].items():
+                assert sentence(said) == sentence(expected["statements"][scale])
+                rows = traits["_findings"][level]["rows"][scale]
+                assert [row["texts"] for row in rows] == [list(row["texts"]) for row in expected["rows"][scale]]
         expect_same_decision(traits["_other"], view._other)
     before = site.ask()
     site.page.get_by_role("button", name="Swap A and B").click()
@@ -236,7 +300,7 @@ def test_typing_in_a_saved_page_repaints_it(chromium, site, highlight_page):
     area = root.get_by_label("Text", exact=True)
     area.fill("")
     area.press_sequentially("What a dull, endless bore.", delay=20)
-    expect(root.locator(".nbsal-headline")).to_contain_text(re.compile(r"negative, .*dull.*\(not checked\)"))
+    expect(root.locator(".nbsal-headline")).to_contain_text(re.compile(r"negative, .*Without dull"))
     expect(bench.tokens(root)).to_have_text(["What", "a", "dull", ",", "endless", "bore", "."])
     expect(root.locator(".nbsal-footer")).to_contain_text(
         "a small 8-bit copy of demo/reviews-small · Decoded Grad-CAM, layer 2"
@@ -249,9 +313,26 @@ def test_typing_in_a_saved_page_repaints_it(chromium, site, highlight_page):
     expect(root.locator(".nbsal-footer")).to_contain_text("Gradient × input, layer 2")
     root.get_by_role("button", name="positive").click()
     expect(root.locator(".nbsal-headline")).to_contain_text("Why not positive")
-    assert root.get_by_text("Save", exact=True).is_hidden()
+    assert root.get_by_text("Save", exact=True).is_hidden() and root.get_by_label("Next", exact=True).is_hidden()
     assert sum("model.bin" in url for url in asked) == 1
     assert [problem for problem in page.problems if "favicon" not in problem and "404" not in problem] == []
+    page.context.close()
+
+
+def test_nothing_is_said_of_a_text_that_was_emptied(chromium, site, highlight_page):
+    page = open_page(chromium)
+    page.goto(f"{site.address}highlight.html")
+    page.get_by_role("button", name="Edit text").click()
+    area = page.get_by_label("Text", exact=True)
+    parts = [page.locator(".nbsal-check"), page.get_by_role("group", name="Explain"), page.locator(".nbsal-side")]
+    for part in parts:
+        expect(part).to_be_visible()
+    area.fill("")
+    for part in parts:
+        expect(part).to_be_hidden()
+    area.fill("A dull, endless bore.")
+    for part in parts:
+        expect(part).to_be_visible()
     page.context.close()
 
 
@@ -261,6 +342,7 @@ def test_a_page_from_disk_says_that_it_needs_a_server(chromium, site, highlight_
     expect(page.get_by_role("note")).to_contain_text("python -m http.server")
     expect(page.locator(".nbsal-headline")).to_have_text(highlight_page.statement.text())
     expect(page.get_by_role("button", name="Edit text")).to_be_hidden()
+    expect(page.locator(".nbsal-footer")).not_to_contain_text("Edit the text")
     assert page.problems == []
     page.context.close()
 
@@ -289,5 +371,5 @@ def test_a_damaged_model_is_refused_and_asked_for_again(chromium, site, highligh
         expect(page.get_by_role("alert").filter(has_text="damaged")).to_be_visible()
         path.write_bytes(whole)
         area.fill("A dull, endless bore.")
-        expect(page.locator(".nbsal-headline")).to_contain_text("(not checked)")
+        expect(page.locator(".nbsal-headline")).to_contain_text("Without dull")
         page.context.close()

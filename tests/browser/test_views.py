@@ -1,5 +1,8 @@
 """Games in Chromium, by mouse and by keyboard; and all views with hostile texts."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
@@ -160,3 +163,54 @@ def test_hostile_tokens_do_nothing_in_a_saved_page(chromium, tmp_path, hostile, 
     assert page.locator("body").locator("svg, script").count() == 0
     assert page.evaluate("() => 'pwned' in window") is False and page.problems == []
     page.context.close()
+
+
+def test_bars_count_words_as_the_sentence_does(show, small):
+    saliency = bench.saliency_of(["warm", "film", "Warm", "warm"])
+    saliency = dataclasses.replace(saliency, scores=np.array([0, 1.0, -2.0, 1.0, 0.5, 0]))
+    view = Highlight(saliency).wait()
+    rows = show(view).get_by_role("listbox", name="Strongest words").get_by_role("option")
+    expect(rows.locator("b")).to_have_text([name for name, _ in saliency.ranked_words(10)])
+    row = dataclasses.replace(saliency.row, text=("warm film", "Warm warm"), segments=(0, 0, 0, 1, 1, 1))
+    row = dataclasses.replace(row, offsets=((0, 0), (0, 4), (5, 9), (0, 4), (5, 9), (9, 9)))
+    pair = dataclasses.replace(saliency, row=row)
+    rows = show(Highlight(pair).wait()).get_by_role("listbox", name="Strongest words").get_by_role("option")
+    expect(rows.locator("b")).to_have_text([name for name, _ in pair.ranked_words(10)])
+
+
+@pytest.mark.parametrize("theme, paper", [("light", "rgb(255, 255, 255)"), ("dark", "rgb(18, 19, 22)")])
+@pytest.mark.parametrize("shadow", [False, True])
+def test_the_theme_is_that_of_a_host_which_names_it_by_a_class(chromium, views, theme, paper, shadow):
+    system = {"light": "dark", "dark": "light"}[theme]
+    page = open_page(chromium, color_scheme=system)
+    try:
+        bench.show(page, views["highlight"])
+        page.evaluate(
+            "theme => { document.documentElement.style.colorScheme = 'light dark'; document.body.className = theme; }",
+            theme,
+        )
+        if shadow:  # as marimo puts widgets
+            page.evaluate(
+                "() => { const host = document.createElement('div'); document.body.append(host);"
+                "const root = host.attachShadow({ mode: 'open' });"
+                "root.append(document.querySelector('body > style'), document.querySelector('section.nbsal')); }"
+            )
+        root = page.locator("section.nbsal")
+        expect(root).to_have_css("background-color", paper)
+        page.evaluate("() => { document.body.className = ''; }")
+        expect(root).not_to_have_css("background-color", paper)
+    finally:
+        page.context.close()
+
+
+def test_a_selection_by_drag_tells_the_sum_of_its_words(show, sheet):
+    root = show(Highlight(bench.saliency_of(["warm", "film", "slow", "end"])).wait(), live=True)
+    first, last = (bench.tokens(root).nth(k).bounding_box() for k in (0, 2))
+    sheet.mouse.move(first["x"] + 2, first["y"] + first["height"] / 2)
+    sheet.mouse.down()
+    sheet.mouse.move(last["x"] + last["width"] - 3, last["y"] + last["height"] / 2, steps=5)
+    sheet.mouse.up()
+    bench.expect_traits(sheet, selection=[1, 2, 3])
+    expect(root.locator(".nbsal-readout")).to_contain_text("3 words")
+    shade = "node => getComputedStyle(node, '::selection').backgroundColor"
+    assert "0.14" in bench.tokens(root).first.evaluate(shade), "the shades show through"

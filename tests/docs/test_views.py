@@ -11,6 +11,7 @@ def view_of(page):
 
 def test_the_first_page_names_the_word_that_a_reader_would():
     view = view_of("index.md")
+    assert ("for", "wonderful") in view.statement.sentence and view.statement.state == "supported"
     subject = nbsal.live.rounded(view.subject)  # which the page runs
     explain = nbsal.Explainer(subject, view.method, layer=view.layer)
     words = explain("The plot is thin and the acting is dreadful.").by_word()

@@ -1,7 +1,9 @@
 """What is said of a decision, before and after its words were hidden."""
 
 from dataclasses import replace
+from html import unescape
 
+import numpy as np
 import pytest
 
 from nbsal.explain.sentences.decision_facts import (
@@ -17,6 +19,8 @@ from nbsal.explain.sentences.decision_facts import (
 )
 from nbsal.explain.sentences.statement import statement
 from nbsal.model.loading.plain_values import from_plain, to_plain
+from nbsal.render.headline import plain
+from tests.browser import bench
 from tests.cases import cases
 
 POSITIVE = {"prediction": "positive", "target": "positive", "probability": 0.998}
@@ -77,7 +81,7 @@ UNCHECKED = [
     (
         POSITIVE | {"parts": ("first text", "second text")},
         {"warm": 1},
-        "positive, 99.8 %. Ranked first: warm (first text) (not checked).",
+        "positive, 99.8 %. Ranked first: warm (first text); not checked.",
     ),
     (
         POSITIVE | {"heads_off": off(probability=0.971)},
@@ -338,3 +342,21 @@ def test_a_search_says_what_it_came_to(search, sentence):
 def test_a_check_is_restored_from_json():
     check = checked(WORDS, {"beauty": 0.032, "warm": 0.99, "funny": 0.99}, 0.032, [0.9])
     assert from_plain(Check, to_plain(check)) == check
+
+
+def test_lists_of_words_count_them_as_sentences_do():
+    saliency = bench.saliency_of(["warm", "film", "Warm", "warm"])
+    saliency = replace(saliency, scores=np.array([0, 1.0, -2.0, 1.0, 0.5, 0]))
+    assert saliency.ranked_words(6) == [("warm × 3", 2.5), ("film", -2.0)]
+    offsets = ((0, 0), (0, 4), (5, 9), (0, 4), (5, 9), (9, 9))
+    row = replace(saliency.row, text=("warm film", "Warm warm"), segments=(0, 0, 0, 1, 1, 1), offsets=offsets)
+    pair = replace(saliency, row=row)
+    names = [name for name, _ in pair.ranked_words(6)]
+    assert names == ["film (first text)", "Warm × 2 (second text)", "warm (first text)"]
+    page = unescape(saliency.render_html())
+    assert "warm × 3" in page
+
+
+def test_words_that_all_speak_against_are_not_called_zero():
+    sentence = plain(statement(DecisionFacts("positive", "positive", 0.9, words=[("不", -0.005, 0)])).sentence)
+    assert "0:" not in sentence and "against" in sentence

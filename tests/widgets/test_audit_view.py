@@ -5,21 +5,23 @@ import re
 import threading
 
 import pytest
+from pandas.testing import assert_frame_equal
 
 import nbsal
 from nbsal.ablation.engine import Ablation
 from nbsal.evaluation import cache
 from nbsal.evaluation.audit.result import Audit as FinishedAudit
 from nbsal.render.headline import plain
+from nbsal.render.names import word_name
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Audit, Browse
-from nbsal.widgets.content.audit_parts import LISTED, MISTAKES, Hidden
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
 ROWS = nbsal.samples.texts("reviews")[:60]
 TEXTS = [row["text"] for row in ROWS]
 LABELS = ["negative" if i % 7 == 0 else row["label"] for i, row in enumerate(ROWS)]  # some are wrong on purpose
+GOLD = [label if isinstance(label, str) else ["negative", "positive"][label] for label in LABELS]
 GROUPS = {"half": [i < 30 for i in range(60)]}
 
 
@@ -40,98 +42,129 @@ def view(audit):
     view.close()
 
 
-def unpacked(text):
-    """The words of a text that was sent, each with its score and its number."""
-    words = []
-    for string, packed in text["parts"]:
-        at = 0
-        for k in range(0, len(packed), 4):
-            gap, length, share, name = packed[k : k + 4]
-            at += gap + length
-            words.append((string[at - length : at], share, name))
-    return words
-
-
 def without_quotes(text):
     return re.sub("[“”]", "", text)
 
 
-def test_words_and_texts_are_those_of_the_audit(view, audit):
-    sent = view._audit
-    labels = ["" if low <= 0 else name for name, low in zip(audit.words.speaks_for, audit.words.low, strict=True)]
-    assert [(word["word"], word["label"], word["texts"]) for word in sent["words"]] == list(
-        zip(audit.words.word, labels, audit.words.texts, strict=True)
+def remarks(view):
+    """What is said of the texts in the table, by number."""
+    return {row["number"]: row["remark"] for row in view.wait()._table["rows"]}
+
+
+def test_words_are_those_of_the_audit(view, audit):
+    sent, columns = view._words, view._words["columns"]
+    changes = audit.words[audit.words.flips > 0]
+    assert [word["word"] for word in sent["rows"]] == changes.word.tolist()
+    idle = audit.words[audit.words.flips == 0]
+    assert len(idle) and all(word_name(word) in sent["rest"] for word in idle.word[:12]), (
+        "those without effect are in a sentence"
     )
-    assert any(labels) and not all(labels), "the class is named only where the pull is not 0"
-    assert [word["effects"][0]["counts"] for word in sent["words"]] == audit.words[
-        ["corrects", "breaks"]
-    ].values.tolist()
-    assert ["beyond chance" in word["kind"] for word in sent["words"]] == audit.words.index.isin(
-        audit.beyond_chance[0].index
-    ).tolist()
-    assert without_quotes(plain(sent["sentence"])) == without_quotes(audit.sentence)
-    assert view.picked == audit.words.word.head(1).tolist(), "no word is beyond chance, so the sentence names none"
-    for word in sent["words"]:
-        frame, wrong = audit.without(word["word"]), set(audit.wrong)
-        expected = {row.number: audit.classes.index(row.without) for row in frame.itertuples()}
-        assert dict(word["rows"]).items() <= expected.items()
-        assert len(word["rows"]) == min(len(expected), LISTED)
-        mistakes = [number in wrong for number, _ in word["rows"]]
-        assert mistakes == sorted(mistakes, reverse=True)
-        for number, _ in word["rows"]:
-            words = unpacked(view._texts[number])
-            assert [text for text, *_ in words] == [audit.word(number, place) for place in range(len(words))]
-            largest = max(abs(score) for score in audit.scores[number])
-            assert [share / 1000 for _, share, _ in words] == pytest.approx(
-                [score / largest for score in audit.scores[number]], abs=1e-3
-            )
-            marked = {text.casefold() for text, _, name in words if name == sent["names"].index(word["word"])}
-            assert marked == {word["word"]}
+    labels = ["" if low <= 0 else name for name, low in zip(changes.speaks_for, changes.low, strict=True)]
+    assert [word["cells"][0] for word in sent["rows"]] == labels and any(labels) and not all(labels)
+    for name in ("corrects", "breaks", "texts"):
+        place = columns.index(name)
+        assert [word["cells"][place - 1] for word in sent["rows"]] == [str(n) for n in changes[name]]
+        assert [word["values"][place] for word in sent["rows"]] == changes[name].tolist(), "what is sorted by"
+    assert not any(word["kind"] for word in sent["rows"]), "no word is beyond chance"
+    assert without_quotes(plain(view._headline)).startswith(without_quotes(audit.sentence))
+    assert view.picked == [], "so none is picked"
 
 
-def test_a_decision_that_breaks_is_listed_among_many_mistakes(audit):
-    common = max(audit.effects, key=lambda effect: len(effect.texts))
-    *others, right = common.texts
-    labels = [own if text == right else 1 - own for text, own in enumerate(audit.predictions)]
-    without = (*(audit.predictions[text] for text in others), 1 - audit.predictions[right])
-    effect = dataclasses.replace(common, without=without)
-    rows = Hidden((common.word,), (effect,)).listed(dataclasses.replace(audit, labels=tuple(labels)))
-    assert len(rows) == LISTED < len(common.texts) and rows[-1] == [right, without[-1]]
+def test_the_texts_of_a_picked_word_are_listed_mistakes_first(view, audit):
+    word = audit.words.word[0]
+    from_page(view, picked=[word])
+    view.wait()
+    frame, wrong = audit.without(word), set(audit.wrong)
+    listed = view.result.table.numbers.tolist()
+    assert sorted(listed) == sorted(frame.number) and view.selected().equals(frame)
+    mistakes = [number in wrong for number in listed]
+    assert mistakes == sorted(mistakes, reverse=True) and any(mistakes) and not all(mistakes)
+    before, after = (
+        dict(zip(frame.number, frame.prediction, strict=True)),
+        dict(zip(frame.number, frame.without, strict=True)),
+    )
+    for number, (kind, words) in remarks(view).items():
+        assert (f"→ {after[number]} " in words) == (after[number] != before[number])
+        turned = before[number] != after[number]
+        right = {"corrected": after[number], "broken": before[number], "": None}[kind]
+        assert (kind != "") == (turned and GOLD[number] in (before[number], after[number]))
+        assert right in (None, GOLD[number])
+    marked = {p[0].casefold() for row in view._table["rows"] for p in row["pieces"] if p[2]}
+    assert marked == {word}
 
 
-def test_mistakes_and_slices_are_those_of_the_audit(view, audit):
-    mistakes, slices = view._audit["mistakes"], view._audit["slices"]
-    assert [mistake["number"] for mistake in mistakes] == audit.wrong[:MISTAKES] and {*audit.wrong} <= {*view._texts}
-    assert [mistake["words"] for mistake in mistakes] == audit.mistakes.words.tolist()
-    assert all(("corrects it" in mistake["sentence"]) == bool(mistake["words"]) for mistake in mistakes)
-    assert [each["errors"] for each in slices] == audit.slices.errors.tolist()
-    assert [each["rate"] for each in slices] == pytest.approx(audit.slices.rate.tolist(), abs=1e-4)
-    assert "half: True" in {each["name"] for each in slices}
+def test_hiding_a_word_everywhere_counts_what_is_left(view, audit):
+    word = audit.words.word[0]
+    from_page(view, picked=[word], everywhere=True)
+    view.wait()
+    frame = audit.without(word)
+    changed = frame[frame.prediction != frame.without]
+    assert sorted(view.result.table.numbers) == sorted(changed.number) != []
+    after = dict(zip(changed.number, changed.without, strict=True))
+    decided = [after.get(i, audit.classes[own]) for i, own in enumerate(audit.predictions)]
+    wrong = sum(own != label for own, label in zip(decided, GOLD, strict=True))
+    assert view._confusion["heading"].startswith(f"{len(audit.wrong)} → {wrong} mistake")
+    own = [audit.classes[own] for own in audit.predictions]
+    for cell in view._confusion["cells"]:
+        pair = tuple(cell["pair"])
+        counts = [list(zip(GOLD, each, strict=True)).count(pair) for each in (own, decided)]
+        assert cell["text"] == " → ".join(map(str, dict.fromkeys(counts)))
+    from_page(view, picked=[])
+    assert "→" not in "".join(cell["text"] for cell in view.wait()._confusion["cells"])
+
+
+def test_mistakes_say_what_is_behind_them(view, audit):
+    from_page(view, wrong=True)
+    view.wait()
+    assert view.result.table.numbers.tolist() == audit.wrong
+    corrected = dict(zip(audit.mistakes.number, audit.mistakes.corrected, strict=True))
+    assert {n: "does not correct" not in words for n, (_, words) in remarks(view).items()} == {
+        n: corrected[n] for n in remarks(view)
+    }
+    one, few = sum(audit.mistakes.words.map(len) == 1), sum(audit.mistakes.corrected)
+    assert f"hiding one word corrects {one}, hiding a few corrects {few}." in plain(view._headline)
+
+
+def test_slices_are_those_of_the_audit_and_list_their_texts(view, audit):
+    sent = {each["name"]: each for each in view._slices["rows"]}
+    for row in audit.slices.itertuples():
+        name = f"{row.slice}: {row.value}"
+        if name not in sent:
+            assert row.rate < row.rest and row.slice in ("label", "prediction", "half"), "the complement is listed"
+            continue
+        rate, low, high, rest = sent[name]["bar"]
+        assert [low / rate, high / rate, rest / rate] == pytest.approx(
+            [row.low / row.rate, row.high / row.rate, row.rest / row.rate], abs=1e-3
+        )
+    assert len(sent) < len(audit.slices)
+    name = "label: positive" if "label: positive" in sent else "label: negative"
+    from_page(view, part=name)
+    numbers = view.wait().result.table.numbers.tolist()
+    assert sorted(numbers) == [i for i, label in enumerate(GOLD) if label == name.split(": ")[1]]
+    assert numbers != sorted(numbers), "mistakes come first"
+    with refuses("part", UnknownName):
+        Audit(audit, part="nowhere").wait()
 
 
 def test_picked_words_are_hidden_together(view, audit):
     words = [word for word in audit.words.word.drop_duplicates() if word.isalpha()][:3]
     from_page(view, picked=words)
+    view.wait()
     together = audit.hide(words)
-    choice = view.wait()._choice
-    assert dict(choice["rows"]).items() <= dict(zip(together.texts, together.without, strict=True)).items()
+    assert sorted(view.result.table.numbers) == sorted(together.texts)
     labels, own = audit.labels, audit.predictions
     pairs = list(zip(together.texts, together.without, strict=True))
     corrects = sum(after == labels[text] != own[text] for text, after in pairs)
     breaks = sum(after != labels[text] == own[text] for text, after in pairs)
-    right = len(own) - len(audit.wrong)
-    ends = (
-        f" together corrects {corrects} of {len(audit.wrong)} mistakes and breaks {breaks} of {right} right decisions."
-    )
-    assert plain(choice["sentence"]) == f"Hiding “{words[0]}”, “{words[1]}” and “{words[2]}”{ends}"
-    assert choice["texts"] == len(pairs) and {row[0] for row in choice["rows"]} <= {*view._texts, *choice["more"]}
-    assert plain(choice["sentence"]) in without_markup(view.to_html())
+    sentence = plain(view._table["sentence"])
+    assert all(f"“{word}”" in sentence for word in words) and sentence in without_markup(view.to_html())
+    assert [int(n) for n in re.findall(r"\d+", sentence)] == [corrects, len(audit.wrong), breaks, 60 - len(audit.wrong)]
     selections = []
     view.on_select(lambda rows: selections.append(rows.word.unique().tolist()))
     from_page(view, picked=words[:2])
     assert selections == [words[:2]]
     from_page(view, picked=[])
-    assert view.wait().picked == [] == view._choice["rows"]
+    assert view.wait().picked == [] == view._table["sentence"]
 
 
 def without_markup(page):
@@ -139,27 +172,32 @@ def without_markup(page):
     return re.sub("<[^>]*>", "", page)
 
 
-def test_a_loaded_audit_says_that_it_cannot_hide_several_words(audit, tmp_path):
+def test_a_loaded_audit_shows_each_word_by_itself(audit, tmp_path):
     audit.save(tmp_path / "audit.json")
     words = audit.words.word.drop_duplicates().tolist()[:2]
-    view = Audit(FinishedAudit.load(tmp_path / "audit.json"), picked=words).wait()
-    assert view._choice["sentence"] is None and not view._audit["hides"]
-    assert view._audit["words"] == Audit(audit).wait()._audit["words"]
-    assert len(view.result.hidden) == 2 and " together " not in view.to_html()
+    view = Audit(FinishedAudit.load(tmp_path / "audit.json"), picked=words, opened=3, everywhere=True).wait()
+    assert len(view.result.hidden) == 2 and not view.result.everywhere and view._words["hide"] == ""
+    assert view._words["rows"] == Audit(audit).wait()._words["rows"]
+    assert all(f"“{word}”: " in str(view._table["rows"]) for word in words) and " together " not in view.to_html()
+    assert "no model" in str(view._table["opened"]) and view._tokens["parts"] == [TEXTS[3]]
+    opened = view.result.table.opened
+    assert list(opened.scores) == pytest.approx(audit.scores[3], abs=1e-6)
+    assert [word.text for word in opened.words] == [audit.word(3, k) for k in range(len(opened.words))]
 
 
 def test_without_labels_there_are_flips_alone(audit):
     plain_audit = dataclasses.replace(audit, labels=None, corrections=())
     view = Audit(plain_audit).wait()
-    assert view._audit["slices"] == view._audit["mistakes"] == [] and not view._audit["judged"]
-    assert [word["effects"][0]["counts"] for word in view._audit["words"]] == [[n] for n in plain_audit.words.flips]
+    assert view._slices == view._confusion == {} and "changes" in view._words["columns"]
+    flips = [row["cells"][view._words["columns"].index("changes") - 1] for row in view._words["rows"]]
+    assert flips == [str(n) for n in plain_audit.words.flips if n]
     top = plain_audit.words.iloc[0]
-    assert top.flips == plain_audit.words.flips.max() and view.picked == [top.word]
-    rows = next(word["rows"] for word in view._audit["words"] if word["word"] == top.word)
-    changed = [after != plain_audit.predictions[number] for number, after in rows]
-    assert changed == sorted(changed, reverse=True) and sum(changed) == min(top.flips, LISTED) > 0
+    view.picked = [top.word]
+    numbers = view.wait().result.table.numbers
+    changed = [remark[1].startswith("→") for remark in remarks(view).values()]
+    assert len(numbers) == top.texts and changed == sorted(changed, reverse=True) and sum(changed) == min(top.flips, 12)
     html = view.to_html()
-    assert "Mistakes" not in html and "Flips" in html and view.to_png()[:4] == b"\x89PNG"
+    assert "Flips" in html and view.to_png()[:4] == b"\x89PNG"
 
 
 def test_two_models_stand_side_by_side(audit):
@@ -169,14 +207,13 @@ def test_two_models_stand_side_by_side(audit):
     )
     both = dataclasses.replace(audit, other=dataclasses.replace(audit, effects=flipped))
     view = Audit(both).wait()
-    row = view._audit["words"][0]
+    row, columns = view._words["rows"][0], view._words["columns"]
     frame = both.words.iloc[0]
-    assert [effect["counts"] for effect in row["effects"]] == [
-        [frame.corrects, frame.breaks],
-        [frame.corrects_other, frame.breaks_other],
-    ]
-    assert all(own == 1 - other for _, own, other in row["rows"])
-    assert plain(view._audit["sentence"]).startswith("A: ") and " B: " in plain(view._audit["sentence"])
+    for name in ("corrects", "breaks"):
+        assert row["cells"][columns.index(name) - 1] == f"{frame[name]} | {frame[f'{name}_other']}"
+    view.picked = [row["word"]]
+    assert all(words.startswith("A: ") and " · B: " in words for _, words in remarks(view).values())
+    assert plain(view._headline).startswith("A: ") and " B: " in plain(view._headline)
     assert f"{frame.corrects} | {frame.corrects_other}" in view.to_html()
 
 
@@ -189,37 +226,47 @@ def test_an_explainer_audits_in_the_background_and_resumes(explain, audit, monke
         go.wait(120)
         return original(self, *arguments)
 
-    explained, explain_rows = [], cache.explain_rows
+    explained, explain_map, rows = [], nbsal.Explainer.map, cache.explain_rows
 
-    def count(members, rows, *arguments, **names):
-        explained.append(len(rows))
-        explain_rows(members, rows, *arguments, **names)
+    def count(self, texts, **names):
+        explained.append(len(texts))
+        return explain_map(self, texts, **names)
 
     monkeypatch.setattr(Ablation, "values", slow)
-    monkeypatch.setattr(cache, "explain_rows", count)
+    monkeypatch.setattr(nbsal.Explainer, "map", count)
+    monkeypatch.setattr(cache, "explain_rows", lambda *args, **names: explained.append("again") or rows(*args, **names))
     view = Audit(explain, TEXTS, LABELS, groups=GROUPS, least=2)
     assert started.wait(60) and 0 < view.progress < 1
+    assert len(view._table["rows"]) == 12 and view._confusion and view.audit is None, "the texts are there"
     view.cancel()
     go.set()
     assert view.wait(60).status == "cancelled" and view.audit is None
     view.request()
     finished = view.wait(60).audit
-    assert finished.words.equals(audit.words) and view._audit["words"] == Audit(audit).wait()._audit["words"]
+    assert_frame_equal(finished.words, audit.words, rtol=1e-4)  # batches are others: equal but for rounding
+    assert [row["word"] for row in view._words["rows"]] == [row["word"] for row in Audit(audit).wait()._words["rows"]]
     assert explained == [60], "what was explained before it was cancelled is not explained again"
     from_page(view, picked=[])
     assert view.wait().audit is finished, "another choice is no reason for another audit"
 
 
-def test_an_opened_text_is_sent_wherever_it_is(audit):
-    rare = min(audit.effects, key=lambda effect: len(effect.texts))
-    view = Audit(dataclasses.replace(audit, effects=(rare,))).wait()
-    number = next(number for number in range(60) if number not in view._texts)
-    from_page(view, opened=number)
+def test_words_appear_as_they_are_measured(explain):
+    shown = []
+    view = Audit(explain, TEXTS, LABELS, least=1)
+    view.observe(lambda _: shown.append((view.result.audit and len(view.result.audit.words), view.progress)), "_rev")
     view.wait()
-    assert unpacked(view._choice["more"][number])[0][0] == audit.word(number, 0) and view._choice["behind"] == ""
-    assert f"Text {number}" in view.to_html()
-    from_page(view, opened=audit.wrong[0])
-    assert view.wait()._choice["more"] == {} and "Hiding" in view._choice["behind"]
+    counts = [count for count, _ in shown if count]
+    assert len({*counts}) > 2 and counts == sorted(counts) and counts[0] == 8
+    whole = nbsal.audit(explain, TEXTS, LABELS, least=1, progress=False)
+    assert_frame_equal(view.audit.words, whole.words, rtol=1e-4, check_exact=False)
+    assert view.audit.provenance == whole.provenance
+    from_page(view, least=4)
+    assert 0 < len(view.wait().audit.words) < counts[-1], "fewer words are named as often"
+
+
+def test_an_opened_text_is_checked(audit, explain):
+    view = Audit(audit, opened=2).wait()
+    assert view.result.table.opened.check == explain.check(explain(TEXTS[2])).check is not None
 
 
 def test_impossible_arguments_are_refused(explain, audit):
@@ -240,7 +287,7 @@ def test_impossible_arguments_are_refused(explain, audit):
 
 def test_exports_hold_the_tables(view, audit):
     html = view.to_html()
-    assert audit.words.word[0] in html and "Mistakes" in html and view.to_png()[:4] == b"\x89PNG"
+    assert audit.words.word[0] in html and "labelled" in html and view.to_png()[:4] == b"\x89PNG"
     assert view.to_frame().equals(audit.words) and view.handle_save("csv")["content"].startswith("word,speaks_for")
     for dropped in ("<svg", "<style", "<script"):
         assert dropped not in view._repr_mimebundle_()[0]["text/html"]
@@ -259,19 +306,19 @@ def test_words_and_slices_beyond_chance_are_marked(audit):
         audit, effects=(corrects, *idle), predictions=predictions, labels=(0,) * 60, corrections=()
     )
     view = Audit(certain).wait()
-    assert [bool(row["kind"]) for row in view._audit["words"]] == [True] + [False] * len(idle)
-    slices = [row["beyond_chance"] for row in view._audit["slices"]]
+    assert [bool(row["kind"]) for row in view._words["rows"]] == [True]
+    slices = [bool(row["mark"]) for row in view._slices["rows"]]
     assert set(slices) == {True, False}
-    assert view.to_html().count("\N{BLACK DIAMOND}") == 1 + sum(slices)
-    assert view.picked == [first.word] and ("for", f"“{first.word}”") in [*map(tuple, view._audit["sentence"])]
-    assert f"“{first.word}”" in without_markup(view.to_html()).split("Words")[0], "marked without colours too"
+    assert view.to_html().count("\N{BLACK DIAMOND}") == 1 + len(certain.beyond_chance[1])
+    assert view.picked == [first.word] and ("for", f"“{first.word}”") in [*map(tuple, view._headline)]
+    assert f"“{first.word}”" in without_markup(view.to_html()).split("Flips")[0], "marked without colours too"
     assert certain.sentence.startswith("Hiding") and not audit.sentence.startswith("Hiding")
 
 
 def test_punctuation_has_a_name_in_the_table(audit):
     view = Audit(audit).wait()
-    names = {word["word"]: word["name"] for word in view._audit["words"]}
-    assert names["."] == "“.” full stop" in audit.to_html() and names["a"] == "a"
+    names = {word["word"]: word["name"] for word in view._words["rows"]}
+    assert names[","] == "“,” comma" in audit.to_html() and names["a"] == "a"
 
 
 def test_the_mistakes_are_browsed(explain, audit):

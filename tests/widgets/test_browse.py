@@ -61,6 +61,44 @@ def test_texts_are_filtered_by_a_token_or_word(view, saliencies):
     assert numbers(view) == []
 
 
+def test_labels_by_predictions_are_counted_and_filter(view, saliencies):
+    pairs = list(zip(LABELS, (s.prediction for s in saliencies), strict=True))
+    cells = {tuple(cell["pair"]): cell["text"] for cell in view._confusion["cells"]}
+    assert cells == {(a, b): str(pairs.count((a, b))) for a in NAMES for b in NAMES}
+    from_page(view, cell=["positive", "negative"])
+    assert numbers(view) == [i for i, pair in enumerate(pairs) if pair == ("positive", "negative")] != []
+    assert {tuple(cell["pair"]): cell["text"] for cell in view._confusion["cells"]} == cells, "of all texts"
+    from_page(view, cell=None)
+    assert numbers(view) == list(range(30))
+    with refuses("cell"):
+        view.cell = ["positive"]
+    assert Browse(saliencies).wait()._confusion == {}
+    assert view.result.table.columns.label(0) in view.to_html().split("No.")[0], "static HTML has the table"
+
+
+def test_of_many_classes_the_mistakes_are_listed(saliencies):
+    labels = [f"class {i % 12}" for i in range(30)]
+    confusion = Browse(saliencies, labels=labels).wait()._confusion
+    assert confusion["columns"] == [] and all(cell["wrong"] for cell in confusion["cells"])
+    assert sum(int(cell["text"]) for cell in confusion["cells"]) == 30
+
+
+def test_an_opened_text_is_checked(small, saliencies):
+    view = Browse(nbsal.Explainer(small, "decoded-gradcam"), TEXTS[:4]).wait()
+    check = nbsal.Explainer(small, "decoded-gradcam").check(saliencies[0]).check
+    assert view.result.opened.check == check and "not checked" not in str(view._table["opened"]["statement"])
+    ready = Browse(saliencies[:4]).wait()._table["opened"]["statement"]
+    assert str(ready).count("not checked: no model") == 1
+
+
+def test_a_text_that_cannot_be_checked_says_why(small):
+    text = "dull " * 600
+    statement = (
+        Browse(nbsal.Explainer(small, "decoded-gradcam", long="window"), [text]).wait()._table["opened"]["statement"]
+    )
+    assert statement["evidence_line"].startswith("not checked: ") and not statement["effects"]
+
+
 def test_the_opened_text_is_one_that_is_listed(view, saliencies):
     assert (view.opened, view._table["opened"]["number"]) == (0, 0), "the first one is opened at the start"
     label = next(s.prediction for s in saliencies if s.prediction != saliencies[0].prediction)
@@ -165,13 +203,13 @@ def partial_pages(monkeypatch, *arguments, **settings):
 def test_a_text_is_opened_as_soon_as_it_is_explained(small, monkeypatch):
     explain = nbsal.Explainer(small, "gradcam")
     pages, view = partial_pages(monkeypatch, explain, ["A joy.", "A bore.", "A film."], opened=2)
-    assert [page.opened is None for page, _ in pages] == [True, True, False]
+    assert [page.opened and page.opened.check is not None for page, _ in pages] == [None, None, False, True]
     assert view.result.opened.text == "A film." and view._table["opened"]["number"] == 2
 
 
 def test_rows_are_filled_in_place_while_texts_are_explained(small, monkeypatch):
     pages, view = partial_pages(monkeypatch, nbsal.Explainer(small, "gradcam"), TEXTS[:5], labels=LABELS[:5])
-    assert [count for _, count in pages] == [0, 2, 4, 5]
+    assert [count for _, count in pages] == [0, 2, 4, 5, 5], "the last time, what is opened was checked"
     for page, count in pages:
         rows = view.publish(page)["_table"]["rows"]
         assert [row["number"] for row in rows] == list(range(5)), "no row moves"

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 import nbsal
+from nbsal.render import sheet
+from nbsal.render.headline import plain
 from nbsal.support.errors import UnknownName
 from nbsal.support.validation import plural
-from nbsal.widgets import Clouds, clouds
+from nbsal.widgets import Clouds
+from nbsal.widgets.content import word_clouds
 from nbsal.widgets.corpus_view import CHUNK
 from tests.browser import bench
 from tests.raising import refuses
@@ -61,29 +64,57 @@ def many_classes(counts):
     ]
 
 
-def test_words_of_few_texts_are_left_to_the_list(monkeypatch):
+def test_words_of_few_texts_are_drawn_smaller():
     texts = many_classes([40])  # each of them with a word of its own, and "film" in all
-    view = Clouds(texts, idf={"film": 0.04, "rarest": 1.0}, unit="word", k=41).wait()
+    view = Clouds(texts, idf={"film": 0.1, "rarest": 1.0}, unit="word", k=41).wait()
     (cloud,) = view._clouds
-    assert view.cloud.words("class 0", 1)[0][0] != "film", "its weight is the least"
-    shares = [(word["word"], word["share"], word["texts"]) for word in cloud["words"]]
-    assert shares[0] == ("film", 1.0, 40) and {entry[1:] for entry in shares[1:]} == {(None, 1)}
-    assert view.result.caption() == "By the scores of 40 texts, ranked first for class 0: film."
-    assert "in fewer than 3 texts" in view._summary["hint"]
-    html = view.to_html()
-    assert re.findall(r"font-size:(\d+)px;font-weight:600", html) == ["42"] and "in fewer than 3 texts: word" in html
-    drawn, draw = [], clouds.draw_words
-    monkeypatch.setattr(clouds, "draw_words", lambda sizes, *rest: drawn.append(sizes) or draw(sizes, *rest))
-    view.to_png()
-    assert drawn == [{"film": 42.0}] and view.to_frame()["texts"].tolist() == [40, *[1] * 40]
-    assert Clouds(texts[:20], idf={}, unit="word").wait()._clouds[0]["words"][-1]["share"] is not None
+    weights = dict(view.cloud.words("class 0", 41))
+    assert weights["film"] > weights["word00"] > weights["film"] / 3, "a third of it, as it is in one text of three"
+    shares = {word["word"]: word["share"] for word in cloud["words"]}
+    assert shares["film"] == 1 and shares["word00"] == pytest.approx(weights["word00"] / weights["film"] / 3, abs=1e-3)
+    few = Clouds(texts[:20], idf={"film": 0.1, "rarest": 1.0}, unit="word").wait()._clouds[0]["words"]
+    assert few[-1]["share"] > 2 * shares["word00"], "of few texts no word is in many"
+    assert "not tested: no model" in view.result.caption() and cloud["words"][0]["state"] == "ranked"
+    (drawn,) = (block for block in view.sheet().blocks if isinstance(block, sheet.SizedWords))
+    assert len({word.size for word in drawn.words}) == 2 and {word.text for word in drawn.words} == shares.keys()
+    assert view.to_frame()["texts"].tolist() == [40, *[1] * 40]
 
 
-def test_a_class_whose_words_are_all_rare_says_so():
-    texts = [dataclasses.replace(text, scores=np.array([0.0, 2.0, -1.0, 0.0])) for text in many_classes([40])]
-    view = Clouds(texts, idf={}, unit="word").wait()
-    assert view.result.caption() == "By the scores of 40 texts, ranked first for class 0: no word of 3 texts."
-    assert "No word of 3 texts scores for class 0." in view.to_html() and view.to_png()[:4] == b"\x89PNG"
+def test_the_words_are_hidden(small):
+    explain, texts = nbsal.Explainer(small, "gradxact"), [row["text"] for row in nbsal.samples.texts("reviews")[:20]]
+    view = Clouds(explain, texts, k=8).wait()
+    audit = nbsal.audit(explain, texts, least=1, progress=False)
+    assert any(word["state"] == "changes" for cloud in view._clouds for word in cloud["words"])
+    for cloud in view._clouds:
+        for word in cloud["words"]:
+            effect = audit.hide([word["word"]])
+            decided = [
+                (audit.predictions[text], after)
+                for text, after in zip(effect.texts, effect.without, strict=True)
+                if audit.classes[audit.predictions[text]] == cloud["label"]
+            ]
+            count = sum(before != after for before, after in decided)
+            assert word["cells"][2] == f"changes {count} of {len(decided)}"
+            assert word["state"] == ("changes" if count else "idle")
+    named = [text for kind, text in view._headline if kind == "class"]
+    states = {word["word"]: word["state"] for cloud in view._clouds for word in cloud["words"]}
+    assert named and all(states[word] == "changes" for word in named)
+
+
+def test_words_beyond_the_first_are_not_tested(explain, monkeypatch):
+    monkeypatch.setattr(word_clouds, "MOST_TESTED", 3)
+    view = Clouds(explain, TEXTS, k=10).wait()
+    states = [word["state"] for cloud in view._clouds for word in cloud["words"]]
+    assert 3 <= len(states) - states.count("ranked") <= 6 and states.count("ranked") > 5
+    assert f"{states.count('ranked')} ranked, not tested." in view.result.caption()
+    shown = [word["share"] for cloud in view._clouds for word in cloud["words"] if word["state"] != "ranked"]
+    assert min(shown) >= 0.5, "the largest ones are"
+
+
+def test_entities_of_html_are_no_words(explain):
+    view = Clouds(explain, ["A warm film &amp; isn&#39;t dull.", "A joy, isn #39;t it?"], k=50).wait()
+    names = {word["word"] for cloud in view._clouds for word in cloud["words"]} | {*view.cloud.weights["negative"]}
+    assert names and not names & {"39", "amp", "&", "#", ""}
 
 
 def test_the_four_classes_with_most_texts_have_hues():
@@ -95,7 +126,7 @@ def test_the_four_classes_with_most_texts_have_hues():
 def test_no_word_scores_for_a_class():
     cloud = nbsal.clouds.Cloud({"bad": {"film": -1.0}, "good": {"joy": 2.0}}, "word")
     view = Clouds(cloud).wait()
-    assert view.result.caption() == "Ranked first for bad: no word; for good: joy."
+    assert view.result.caption() == "Ranked first for bad: no word; for good: joy (not tested: no model)."
     assert "No word scores for bad." in view.to_html() and view.to_png()[:4] == b"\x89PNG"
 
 
@@ -104,12 +135,16 @@ def test_a_click_on_a_word_shows_its_texts(view, explain):
     from_page(view, picked=[label, "warm"])
     view.wait()
     expected = [n for n, text in enumerate(TEXTS) if "warm" in text.lower() and explain(text).prediction == label]
-    assert sorted(view.texts_with(label, "warm")) == expected and view._texts_shown["count"] == len(expected) > 0
-    assert view._texts_shown["heading"] == f"“warm” scores for {label} in {plural(len(expected), 'text')}"
-    for text in view._texts_shown["texts"]:
-        assert {piece.lower() for piece, _, marked in text["pieces"] if marked} == {"warm"}
+    assert sorted(view.texts_with(label, "warm")) == expected != []
+    assert view.result.table.numbers.tolist() == view.texts_with(label, "warm")
+    assert plain(view._table["heading"]).startswith(f"“warm” scores for {label} in {plural(len(expected), 'text')}")
+    for row in view._table["rows"]:
+        assert {piece.lower() for piece, _, marked in row["pieces"] if marked} == {"warm"}
+        without = nbsal.audit(explain, TEXTS, least=1, progress=False).hide(["warm"])
+        after = without.without[without.texts.index(row["number"])]
+        assert (row["remark"][1] == "with or without it") == (view.subject.labels[after] == label)
     from_page(view, picked=None)
-    assert view.wait()._texts_shown["texts"] == []
+    assert len(view.wait()._table["rows"]) == len(TEXTS)
 
 
 def test_a_picked_word_calls_back_with_its_texts(view):
@@ -122,7 +157,7 @@ def test_a_picked_word_calls_back_with_its_texts(view):
 def test_words_of_several_classes_are_marked(view):
     frame = view.to_frame()
     shared = frame[frame["shared"]]
-    assert {w["word"] for cloud in view._clouds for w in cloud["words"] if "also" in w} <= set(shared["word"])
+    assert {w["word"] for cloud in view._clouds for w in cloud["words"] if w["shared"]} <= set(shared["word"])
     assert (frame.groupby("word")["class"].nunique()[shared["word"]] == 2).all()
     assert not shared.empty and "underline" in view.to_html() and (frame["weight"] > 0).all()
     count = shared["word"].nunique()
@@ -130,7 +165,7 @@ def test_words_of_several_classes_are_marked(view):
         view._summary["overlap"]
         == f"{plural(count, 'word')} in 10 {'is' if count == 1 else 'are'} shared by both classes"
     )
-    assert view.cloud.overlap(10) == count / 10 and "underlined" in view._summary["hint"]
+    assert view.cloud.overlap(10) == count / 10 and "Underlined" in view._summary["hint"]
 
 
 def test_k_and_unit_can_be_changed(view):
@@ -166,16 +201,15 @@ def test_many_texts_are_shown_as_they_are_explained_and_a_cancelled_view_resumes
 
 
 def test_a_cloud_is_shown_without_texts(view):
-    plain = Clouds(view.cloud).wait()
-    assert [c["label"] for c in plain._clouds] == ["negative", "positive"] and plain.unit == "word"
+    saved = Clouds(view.cloud).wait()
+    assert [c["label"] for c in saved._clouds] == ["negative", "positive"] and saved.unit == "word"
     with refuses("unit", UnknownName) as caught:
-        plain.unit = "token"
+        saved.unit = "token"
     assert caught.value.valid == ("word",)
-    plain.picked = ["positive", "warm"]
-    assert plain.wait()._texts_shown["count"] == 0
-    assert plain._texts_shown["heading"] == "This cloud was saved without its texts."
-    assert plain._clouds[0]["texts"] is plain._clouds[0]["words"][0]["texts"] is None
-    assert "texts" not in plain.result.caption() and "Choose" not in plain._summary["hint"]
+    saved.picked = ["positive", "warm"]
+    assert saved.wait()._table["total"] == 0 == len(saved.selected())
+    assert "text" not in saved._clouds[0]["words"][0]["line"].replace("not tested", "")
+    assert "texts" not in saved.result.caption() and "Select" not in saved._summary["hint"]
 
 
 def test_impossible_arguments_are_refused(view, explain):

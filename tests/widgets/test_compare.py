@@ -8,8 +8,9 @@ import pytest
 
 import nbsal
 from nbsal.evaluation.rankings import kendall
+from nbsal.explain.sentences.decision_facts import Candidate, Check, Outcome
 from nbsal.render.headline import confidence, percent
-from nbsal.widgets import Compare
+from nbsal.widgets import Compare, Highlight, checked_view
 from nbsal.widgets.compare import ComparedPair
 from nbsal.widgets.page import wire
 from tests.browser import bench
@@ -72,6 +73,7 @@ def test_explanations_of_different_tokens_are_refused(small):
 
 
 def test_both_share_one_forward_pass(view, forwards):
+    view.check = False
     for change, runs in [({"other_method": "attcat"}, 1), ({"method": "raw-attention", "other_layer": 1}, 1)]:
         from_page(view, **change)
         view.wait()
@@ -137,7 +139,13 @@ NAMES = ["warm", "funny", "film", "dull", "long", "end"]
         ),
         ([0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0], "A scores every word 0; B names warm first."),
         ([0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], "Both score every word 0."),
-        ([1, -2], [1, 2], "Both name funny first, A against and B for; they differ most about funny."),
+        ([1, -2], [1, 2], "A counts funny against, B for. Both name funny first."),
+        (
+            [4, -3, 1, 2],
+            [-4, 3, 1, -1],
+            "A counts funny against, B for. A counts warm and dull for, B against. Both name warm first.",
+        ),
+        ([4, -0.9], [4, 2], "Both name warm first; they differ most about funny."),
         ([1], [1], "The only word is warm."),
     ],
 )
@@ -148,10 +156,13 @@ def test_both_are_compared_in_a_sentence(first, second, sentence):
 
 def test_the_decision_comes_first_and_every_share_has_its_side(view):
     pair = view.result
-    assert pair.caption().startswith(f"positive, {confidence(pair.first.confidence)}. A names ")
-    (word, first, second), *_ = pair.listed()
-    shares = f"A {percent(round(first, 2), 0)} · B {percent(round(second, 2), 0)}"
-    assert re.search(rf">{word}</td><td[^>]*>(<span[^>]*></span>)*</td><td[^>]*>{shares}</td>", view.to_html())
+    assert pair.caption().startswith(f"positive, {confidence(pair.first.confidence)}. ")
+    row, *_ = pair.listed()
+    word, (first, second) = row.name, row.shares
+    shares = [f"A {percent(round(first, 2), 0)}", f"B {percent(round(second, 2), 0)}"]
+    assert row.texts == tuple(shares)
+    cells = "</td><td[^>]*>".join(shares)
+    assert re.search(rf">{word}</td><td[^>]*>(<span[^>]*></span>)*</td><td[^>]*>{cells}</td>", view.to_html())
 
 
 def test_decisions_that_differ_come_first(small, other):
@@ -191,3 +202,64 @@ def test_it_exports(view):
     view.difference = True
     assert "For: A higher. Against: B higher." in view.to_html()
     assert view.to_frame()["difference"].equals(view.to_frame()["first"] - view.to_frame()["second"])
+
+
+def checked(scores, word, after, **settings):
+    """A result with such scores of "warm", "funny" and "film", of whose words one was hidden."""
+    saliency = words(scores, scores).first
+    whole, outcome = Outcome("warm", 0.9), Outcome("warm" if after > 0.5 else "dull", after)
+    candidate = Candidate(word, scores[word], (list(scores).index(word),))
+    check = Check((candidate,), whole, (outcome,), (0,), outcome, (Outcome("warm", 0.88),), drawn=1, **settings)
+    return saliency.with_check(check)
+
+
+def test_hiding_says_which_of_both_is_right():
+    right = checked({"warm": 2.0, "funny": 1.0, "film": 0.1}, "warm", 0.1)
+    wrong = checked({"warm": -0.2, "funny": 2.0, "film": 0.1}, "funny", 0.9)
+    weaker = checked({"warm": 1.0, "funny": 2.0, "film": 0.1}, "funny", 0.8)
+    for pair, said, values in [
+        ((wrong, right), "supports B:", {"90.0", "10.0\u202f%"}),
+        ((right, wrong), "supports A:", {"90.0", "10.0\u202f%"}),
+        ((right, weaker), "supports both, A more:", {"80.0\u202f%", "10.0\u202f%"}),
+        ((wrong, wrong), "supports neither:", {"90.0\u202f%"}),
+        ((right, right), "supports both:", {"10.0\u202f%"}),
+    ]:
+        compared = ComparedPair(*pair, level="word")
+        assert said in compared.caption() and all(value in compared.caption() for value in values)
+        assert (compared.statement().state == "supported") == (right in pair)
+        assert len(compared.statement().effects) == 4, "a word and a random word of each"
+    assert "Hiding" not in ComparedPair(right, dataclasses.replace(right, checks={})).caption()
+    turned = ComparedPair(wrong, right, level="word")
+    assert turned.caption().startswith("warm, 90.0\u202f%. A counts warm against, B for. Hiding"), "first of all"
+    assert turned.heading().startswith("1 word with opposite signs")
+
+
+def test_both_are_checked_by_one_set_of_hidden_runs(small, forwards):
+    explain = nbsal.Explainer(small, "gradxact", layer=2)
+    alone = Compare(explain, text=TEXT, other_method="gradxact", check=20).wait()
+    runs = len(forwards)
+    forwards.clear()
+    single = Highlight(explain, text=TEXT, check=20).wait()
+    assert runs <= len(forwards) + 2, "of B, nothing is hidden again"
+    assert alone.result.first.check == alone.result.second.check == single.result.check
+    assert alone._findings["word"]["statements"]["own"]["state"] == alone.statement.state == single.statement.state
+    assert alone._checking == {}
+
+
+def test_the_whole_check_of_both_waits_for_a_press_where_it_takes_long(small, other, monkeypatch):
+    monkeypatch.setattr(checked_view, "LONGEST", 0.0)
+    view = Compare(*(nbsal.Explainer(model, "gradcam", layer=2) for model in (small, other)), text=TEXT).wait()
+    assert [check.first for check in view.result.checks.values()] == [True, True]
+    assert view._checking["state"] == "offered" and view._checking["passes"] == 40
+    view.handle_check()
+    view.wait()
+    assert [check.first for check in view.result.checks.values()] == [False, False] and view._checking == {}
+    assert {view.result.second.check.whole.prediction} <= {*other.labels}
+    assert view.statement.text() in view.to_html()
+
+
+def test_a_doubtful_decision_is_called_so(small, other):
+    saliency = words({"warm": 1.0}, {"warm": 2.0}).first
+    doubtful = dataclasses.replace(saliency, probabilities=np.array([0.4, 0.3, 0.3]))
+    assert ComparedPair(doubtful, doubtful).caption().startswith("leaning warm, 40.0\u202f%")
+    assert ComparedPair(saliency, saliency).caption().startswith("warm, 90.0\u202f%")

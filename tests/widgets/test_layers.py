@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import nbsal
+from nbsal.explain.layer_sheet import LISTED, LayerWords, layer_blocks, layer_words
+from nbsal.render.headline import plain
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Layers
-from nbsal.widgets.layers import LISTED, LayerWords, layers_html
 from nbsal.widgets.page import wire
 from tests.browser import bench
 from tests.cases import cases
@@ -61,7 +62,7 @@ def test_a_finished_result_is_shown(reviews):
 
 def test_a_static_page_shows_the_chosen_layer_and_the_finding(view):
     view.layer = 5
-    html, (word, rest) = view.render_html(), LayerWords(view.result).finding()
+    html, ((_, word), (_, rest)) = view.render_html(), LayerWords(view.result).finding()
     view.level = "token"
     assert f"<i>{word}</i>{rest}" in view.render_html()  # a sentence names words
     assert f"<i>{word}</i>{rest}" in html and rest.endswith("of 6 layers")
@@ -70,7 +71,7 @@ def test_a_static_page_shows_the_chosen_layer_and_the_finding(view):
     assert all(span.text.strip() in html for part in text for span in part)
 
 
-def layer_words(scores, names):
+def words_of(scores, names):
     words = LayerWords.__new__(LayerWords)
     words._layers = None
     words.level, words.names, words.parts, words.scores = "word", names, [0] * len(names), np.array(scores, float)
@@ -88,7 +89,7 @@ def layer_words(scores, names):
     ],
 )
 def test_the_finding_is_the_word_that_is_strongest_in_most_layers(scores, expected):
-    assert "".join(layer_words(scores, ["slow", "warm", "!"]).finding()) == expected
+    assert plain(words_of(scores, ["slow", "warm", "!"]).finding()) == expected
 
 
 def layers_of(*rows):
@@ -108,18 +109,26 @@ def layers_of(*rows):
 )
 def test_a_blank_row_says_why(rows, reason):
     layers = layers_of(*rows)
-    html = layers_html(layers, 0)
-    assert html.count(f">{reason}</td>") == 1
-    words, blank = LayerWords(layers), rows.index(max(rows, key=lambda row: not any(row[1:3])))
-    assert words.blank_words(blank) == reason and words.blank_words(1 - blank) == ""
-    assert words.describe(blank, 0) == f"warm · {'embeddings' if blank == 0 else f'layer {blank}'} · {reason}"
+    blank = rows.index(max(rows, key=lambda row: not any(row[1:3])))
+    (_, grid), words = layer_blocks(layers, 0), layer_words(layers)
+    assert grid.remarks[blank] == reason == words["levels"]["token"]["remarks"][blank] and not grid.remarks[1 - blank]
+    assert layers.render_html().count(f">{reason}</td>") == 1
+
+
+def test_the_page_is_told_every_cell(view):
+    words, levels = view._layer_words, ("word", "token")
+    assert words["rows"] == ["embeddings", *(f"layer {layer}" for layer in range(1, 7))]
+    for level in levels:
+        counted, cells = LayerWords(view.result, level), words["levels"][level]["cells"]
+        assert [len(row) for row in cells] == [len(counted.names)] * 7
+        ((row, k),) = np.argwhere(counted.scores == counted.scores.min())
+        assert cells[row][k].startswith("against, ") and {"100\u202f%", "against, 100\u202f%"} & set(cells[3])
 
 
 def test_a_long_text_is_shown_by_its_strongest_words(reviews):
     layers = nbsal.Explainer(reviews, "gradxact").every_layer(" ".join([TEXT] * 20))
-    html = layers_html(layers, 5)
-    count = len(layers.words)
-    assert f"the {LISTED} strongest of {count} words" in html and html.count("<th") == LISTED + 7
+    heading, grid = layer_blocks(layers, 5)
+    assert f"the {LISTED} strongest of {len(layers.words)} words" in heading.note and len(grid.columns) == LISTED
 
 
 def test_a_text_beyond_the_models_length_is_refused(load):

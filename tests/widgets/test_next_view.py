@@ -67,6 +67,37 @@ def test_a_page_may_bring_a_file_of_texts(load):
 JSONL = '{"text": "A joy."}\n{"text": "A bore."}\n'
 
 
+def test_from_many_texts_there_is_a_way_to_the_mistakes_and_back_to_one_text(small):
+    rows = nbsal.samples.texts("reviews")[:6]
+    view = nbsal.why(small, [row["text"] for row in rows], labels=[row["label"] for row in rows]).wait()
+    assert list(view.steps()) == ["text", "audit", "clouds"]
+    one = view.next("text").wait()
+    assert isinstance(one, Workbench) and one.text == rows[0]["text"]
+    assert "audit" not in view.next("audit").wait().steps() and view.below.audit.labels is not None
+    view.close()
+
+
+def test_from_a_reply_another_method_answers_and_a_part_has_its_words():
+    notes, asked = nbsal.load("demo/notes"), [{"role": "user", "content": "Where does Mara live?"}]
+    view = nbsal.why(notes, asked, documents=["Mara lives in Oslo.", "Boris lives in Rouen."]).wait()
+    after = view.next("method").wait()
+    assert after.method == "ifr" and after.result.text.split() == view.result.text.split()
+    assert after.next("method").method == "occlusion"
+    view.selection = []
+    view.request()
+    assert "part" not in view.wait().steps()
+    view.selection = [3]
+    part = view.next("part").wait()
+    assert part.result.target == "Oslo" and part.result.check is not None
+    view.close()
+
+
+def test_what_is_compared_leads_on(small):
+    view = Compare(nbsal.Explainer(small), text=TEXT, other_method="occlusion").wait()
+    assert set(view.steps()) == {"games", "layers", "heads", "texts"}
+    view.close()
+
+
 @cases("name, content, count", [("a.csv", CSV, 3), ("a.jsonl", JSONL, 2), ("a.txt", "A joy.\n\nA bore.\n", 2)])
 def test_files_of_texts_are_read(name, content, count):
     texts, labels = read_texts(name, content)

@@ -34,7 +34,7 @@ SETTABLE = {
     | {"wrong": True, "token": "film", "page": 1, "opened": 1},
     Answers: SHADING | {"selection": [2], "hover": 1, "source_selection": [7], "level": "sentence", "layer": 1}
     | {"method": "occlusion", "at": 3, "rival": "Rouen", "struck": [2], "panels": ["curve"], "hops": 1}
-    | {"certainty": True},
+    | {"certainty": True, "written": 1},
     Audit: {"selection": [2], "hover": 1, "picked": ["warm"], "opened": 1},
     Clouds: {"selection": [2], "hover": 1, "k": 20, "unit": "token", "form": "list", "picked": ["positive", "warm"]},
 }  # fmt: skip
@@ -50,7 +50,10 @@ def build(kind, explain):
     if kind is View:
         return View()
     if kind is Answers:
-        return Answers(nbsal.load("demo/notes"), bench.ASKED, documents=bench.NOTES, method="gradxact").wait(60)
+        view = Answers(nbsal.load("demo/notes"), bench.ASKED, documents=bench.NOTES, method="gradxact").wait(60)
+        view.write_again()  # so that there are two
+        view.wait(60).written = 0
+        return view.wait(60)
     if kind is Audit:
         return Audit(explain, TEXTS, least=1).wait(60)
     settings = {"texts": TEXTS} if kind in (Browse, Clouds) else {"text": TEXT}

@@ -6,7 +6,7 @@ import nbsal
 from nbsal.corpus import dataset
 from nbsal.evaluation import clouds
 from nbsal.widgets import Browse
-from nbsal.widgets.browse import PAGE
+from nbsal.widgets.content.text_table import PAGE
 from tests.raising import refuses
 
 pytest.importorskip("pyarrow")

@@ -169,7 +169,7 @@ def test_exports_need_a_result():
             export()
 
 
-@pytest.mark.parametrize("hook", ["compute", "render_png"])
+@pytest.mark.parametrize("hook", ["compute", "sheet"])
 def test_a_view_without_a_hook_names_what_to_implement(hook):
     class Incomplete(View):
         inputs = ("number",) if hook == "compute" else ()
@@ -355,3 +355,21 @@ def test_a_method_that_cannot_run_is_refused(load):
         from_page(view, method=name)
         assert view.method == "gradcam" and name in view.error
     view.close()
+
+
+def test_the_progress_of_one_step_after_another_starts_anew(small):
+    shares = []
+
+    class Steps(View):
+        inputs = ("text",)
+        text = traitlets.Unicode("A joy.").tag(sync=True)
+
+        def compute(self, inputs, job):
+            for _ in range(2):
+                meter = self.meter(job, 4)
+                for _ in range(4):
+                    meter.step()
+                    shares.append(self.progress)
+
+    Steps().wait()
+    assert shares == [0.25, 0.5, 0.75, None] * 2

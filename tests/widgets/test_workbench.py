@@ -1,13 +1,11 @@
 """The Workbench view: four views in one, of which only open panels are computed; the last state wins."""
 
-import io
 import json
 import threading
 import time
 from threading import Event
 
 import pytest
-from PIL import Image, ImageColor
 
 import nbsal
 from nbsal.evaluation.results import GAMES
@@ -17,7 +15,7 @@ from nbsal.widgets.content.head_parts import UNMASKED, AttentionPanel
 from nbsal.widgets.content.token_games import TOO_LONG
 from nbsal.widgets.games import GamePanel
 from nbsal.widgets.layers import LayersPanel
-from nbsal.widgets.workbench import OF_A_STEP, stack_pngs
+from nbsal.widgets.workbench import OF_A_STEP
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, ask, from_page
 
@@ -210,17 +208,3 @@ def test_exports_hold_the_text_and_the_open_panels(view, panels):
     assert view.to_png()[:4] == b"\x89PNG" and view.to_frame()["token"].tolist() == list(view.result.tokens)
     assert (UNMASKED in html) == ("heads" in panels), "the method is not one of Mask-LRP's"
     assert f'"panels": {json.dumps(panels)}' in view.to_html(interactive=True)
-
-
-def picture(width, height, colour):
-    file = io.BytesIO()
-    Image.new("RGBA", (width, height), colour).save(file, format="png")
-    return file.getvalue()
-
-
-def test_pictures_are_stacked():
-    pictures = [picture(9, 6, "red"), picture(5, 10, "blue"), picture(7, 2, "black")]
-    stack = Image.open(io.BytesIO(stack_pngs(pictures)))
-    assert stack.size == (9, 18) and stack.mode == "RGB" and stack.info["dpi"] == pytest.approx((200, 200), abs=0.1)
-    places = {(8, 5): "red", (0, 6): "blue", (4, 15): "blue", (5, 6): "white", (6, 17): "black", (7, 17): "white"}
-    assert all(stack.getpixel(place) == ImageColor.getrgb(colour) for place, colour in places.items())

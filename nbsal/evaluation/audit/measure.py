@@ -1,8 +1,8 @@
 """Audit a classifier: scores propose words, and each is hidden in every text that has it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
@@ -39,7 +39,9 @@ from nbsal.support.validation import (
 
 LEAST = 5  # texts in which scores must name a word, or a mistake be corrected without it
 CANDIDATES = 200
+FIRST = 8  # words of the first stage
 RANDOM = 2  # random words hidden from each text, so that each word has another one beside it
+Chosen = tuple[Mapping[str, int], int]  # words with the texts that name each; how many could have been chosen
 SHARES = (4, 2, 4)  # of the progress: explaining, correcting mistakes, hiding
 
 
@@ -114,9 +116,42 @@ def audit(
     >>> audit(explain, texts, labels, least=1, progress=False).sentence
     'None of 2 words misleads the model beyond chance.'
     """
-    least, candidates = positive_number(least, "least"), positive_number(candidates, "candidates")
+    settings = AuditSettings(groups or {}, other, least, candidates, way, batch_size)
     items = check_texts(list(text_list(texts)))
-    explainer = as_explainer(explainer)
+    count = sum(SHARES) * len(items) * (1 if other is None else 2)
+    with cache_or_new(cache) as cache, Meter(count, progress, cancel) as meter:
+        (result,) = stages(as_explainer(explainer), items, labels, settings, cache, meter)
+    return result
+
+
+@dataclass(frozen=True)
+class AuditSettings:
+    """The arguments of `nbsal.audit` that say what is measured.
+
+    With `grows`, `stages` hides a few words at first, and then twice as many each time.
+    """
+
+    groups: Mapping[str, Iterable[Any]] = field(default_factory=dict)
+    other: Explainer | None = None
+    least: int = LEAST
+    candidates: int = CANDIDATES
+    way: str | int = "remove"
+    batch_size: int = 32
+    words: Sequence[str] | None = None  # to hide instead of those that scores name
+    grows: bool = False
+
+
+def stages(
+    explainer: Explainer,
+    items: Sequence[Text],
+    labels: Iterable[Any] | None,
+    settings: AuditSettings,
+    cache: Cache,
+    meter: Meter,
+) -> Iterator[Audit]:
+    """The audit of the words that are hidden so far; the last one is of all words. `meter` has a total."""
+    least, most = positive_number(settings.least, "least"), positive_number(settings.candidates, "candidates")
+    other = settings.other
     explainers = [explainer] if other is None else [explainer, other]
     for each in explainers:
         _check_subject(each.subject)
@@ -125,26 +160,32 @@ def audit(
         raise InputError(message, argument="other", value=other)
     given = None if labels is None else as_list(labels, "labels", LABELS)
     gold = None if given is None else label_indices(explainer.subject, given, len(items))
-    named_groups = _check_groups(groups or {}, len(items))
+    groups = _check_groups(settings.groups, len(items))
     rows = encode_texts(explainers, items)
-    with cache_or_new(cache) as cache, Meter(sum(SHARES) * len(items) * len(explainers), progress, cancel) as meter:
-        first = _Run(explainer, rows, gold, way, cache, meter)
-        saliencies, corrections = first.explain(batch_size)
-        chosen = choose_words(saliencies, corrections, least, candidates)
-        result = first.audit(saliencies, corrections, chosen, named_groups)
-        if other is None:
-            return result
-        second = _Run(other, rows, gold, way, cache, meter)
+    inner = meter.part(meter.total or 0, sum(SHARES) * len(items) * len(explainers))
+    first, *others = (_Run(each, rows, gold, settings.way, cache, inner) for each in explainers)
+    saliencies, corrections = first.explain(settings.batch_size)
+    chosen = choose_words(saliencies, corrections, least, most) if settings.words is None else _given(settings.words)
+    (words, considered), result, before = chosen, None, 0
+    for size in _sizes(len(words)) if settings.grows else [len(words)]:
+        if result is not None:
+            yield result
+        some = {word: words[word] for word in list(words)[:size]}, considered
+        share = (size - before) / (len(words) or 1)
+        result, before = first.audit(saliencies, corrections, some, groups, share=share or 1), size
+    assert result is not None
+    for second in others:
         classes = {effect.word: effect.speaks_for for effect in result.effects}
-        return replace(result, other=second.audit(*second.explain(batch_size), chosen, named_groups, classes))
+        result = replace(result, other=second.audit(*second.explain(settings.batch_size), chosen, groups, classes))
+    yield result
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """The words to hide, with the number of texts that name each, and how many words could have been chosen."""
-
-    words: Mapping[str, int]
-    considered: int
+def _sizes(count: int) -> list[int]:
+    """Of how many words each stage is."""
+    sizes = [FIRST]
+    while sizes[-1] < count:
+        sizes.append(2 * sizes[-1])
+    return [*sizes[:-1], count]
 
 
 def choose_words(saliencies: Sequence[Saliency], corrections: Sequence[Correction], least: int, most: int) -> Chosen:
@@ -161,7 +202,12 @@ def choose_words(saliencies: Sequence[Saliency], corrections: Sequence[Correctio
         mistaken.update({unit.text.casefold() for unit in units_of(saliency.row)} if text in behind else ())
     frequent = sorted((word for word, count in named.items() if count >= least), key=lambda word: (-named[word], word))
     words = {word: named[word] for word in frequent[:most]}
-    return Chosen(words, len(words.keys() | {word for word, count in mistaken.items() if count >= least}))
+    return words, len(words.keys() | {word for word, count in mistaken.items() if count >= least})
+
+
+def _given(words: Sequence[str]) -> Chosen:
+    """Words to hide that scores need not name."""
+    return dict.fromkeys((word.casefold() for word in words), 0), len({*words})
 
 
 class _Run:
@@ -196,22 +242,29 @@ class _Run:
         chosen: Chosen,
         groups: Mapping[str, tuple[str, ...]],
         classes: Mapping[str, int] | None = None,
+        share: float = 1.0,
     ) -> Audit:
-        """Hide every chosen word in every text that has it; `classes` are those that another model found for them."""
+        """Hide every chosen word in every text that has it; `classes` are those that another model found for them.
+
+        `share` is that of the words which were not hidden before.
+        """
+        words, considered = chosen
         units = [{unit.text.casefold(): unit for unit in units_of(row)} for row in self.rows]
         random = [random_words(row, list(text), RANDOM) for row, text in zip(self.rows, units, strict=True)]
         hidden = [
-            list(dict.fromkeys([*(word for word in chosen.words if word in text), *drawn]))
+            list(dict.fromkeys([*(word for word in words if word in text), *drawn]))
             for text, drawn in zip(units, random, strict=True)
         ]
         parts = [[text[word] for word in some] for text, some in zip(units, hidden, strict=True)]
         passes = sum(1 + len(some) for some in parts)
-        logits = self._without_each(range(len(self.rows)), parts, self.meter.part(SHARES[2] * len(self.rows), passes))
+        logits = self._without_each(
+            range(len(self.rows)), parts, self.meter.part(share * SHARES[2] * len(self.rows), passes)
+        )
         decided = [each.argmax(-1).tolist() for each in logits]
         outcomes = _Outcomes([log_odds(each) for each in logits], decided, hidden, random)
         effects = []
-        for word, named in chosen.words.items():
-            having = [text for text, words in enumerate(units) if word in words]
+        for word, named in words.items():
+            having = [text for text, there in enumerate(units) if word in there]
             scores = tuple(score_of(saliencies[text], units[text][word]) for text in having)
             pulls = outcomes.pulls(having, word)
             speaks_for = int(pulls.mean(0).argmax()) if classes is None else classes[word]
@@ -231,12 +284,17 @@ class _Run:
             spans=tuple(tuple((word.segment, word.start, word.end) for word in row.words) for row in self.rows),
             scores=tuple(tuple(saliency.word_scores) for saliency in saliencies),
             effects=tuple(effects),
-            considered=chosen.considered,
+            considered=considered,
             corrections=corrections,
             groups=groups,
             provenance=self.explainer.provenance | facts,
             model=self,
         )
+
+    def saliencies(self) -> list[Saliency]:
+        """The explanations of the texts, which are in the cache."""
+        count, subject = len(self.rows), {self.subject: self.rows}
+        return self.cache.explain([self.explainer], subject, [None] * count, count, Meter(None))[0]
 
     def hide(self, words: Sequence[str]) -> Effect:
         """What hiding some words together does in every text that has any of them, to the class that they speak for."""

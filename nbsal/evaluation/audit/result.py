@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from nbsal.evaluation.audit import file, page, slices, tables, word_table
 from nbsal.evaluation.audit.word_table import CHANCE
+from nbsal.render import sheet_html
 from nbsal.render.exports import Exportable
+from nbsal.render.sheet import Sheet
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import Figure, pandas
 from nbsal.support.validation import Text, checked, plural
@@ -40,13 +42,6 @@ class Correction:
     exact: bool
 
 
-class Hides(Protocol):
-    """The model of an audit, which can hide words from all its texts."""
-
-    def hide(self, words: Sequence[str]) -> Effect:
-        """What hiding some words together does; they are in lower case, and occur in the texts."""
-
-
 @dataclass(frozen=True, eq=False)
 @checked
 class Audit(Exportable):
@@ -75,7 +70,7 @@ class Audit(Exportable):
     groups: Mapping[str, tuple[str, ...]]
     provenance: Mapping[str, Any]
     other: "Audit | None" = None
-    model: Hides | None = field(default=None, repr=False, compare=False)  # to hide several words together; not saved
+    model: Any = field(default=None, repr=False, compare=False)  # to hide several words together, if any; not saved
 
     @cached_property
     def words(self) -> "pandas.DataFrame":
@@ -148,7 +143,8 @@ class Audit(Exportable):
         for name in names or [""]:
             if name.casefold() not in there:
                 raise UnknownName("words", name, sorted(there), choice="Pass words that occur in the texts.")
-        return self.model.hide([name.casefold() for name in names])
+        effect: Effect = self.model.hide([name.casefold() for name in names])
+        return effect
 
     def _named(self, words: Sequence[str] | str) -> list[Effect]:
         """The effects of some words that were tried, at least one."""
@@ -163,9 +159,9 @@ class Audit(Exportable):
         """The words that correct or break most decisions, as bars."""
         return tables.plot(self)
 
-    def render_html(self) -> str:
-        """The report that is written as a page: words, slices, mistakes and examples, as HTML without scripts."""
-        return page.report_html(self)
+    def sheet(self) -> Sheet:
+        """The report that is written as a page: words, slices, mistakes and examples."""
+        return page.report(self)
 
     def _page_title(self) -> str:
         return f"Audit: {self.sentence}"
@@ -174,7 +170,7 @@ class Audit(Exportable):
         return views.Audit(self)
 
     def _repr_html_(self) -> str:
-        return page.summary_html(self)
+        return sheet_html.render(page.summary(self))
 
     def __repr__(self) -> str:
         return f"Audit({plural(len(self.texts), 'text')}, {plural(len(self.effects), 'word')}: {self.sentence})"

@@ -46,6 +46,19 @@ def table(audit: Any) -> "pandas.DataFrame":
     return frame.sort_values(["p_holm", "p"], kind="stable").reset_index(drop=True)
 
 
+def members(audit: Any, kind: str, value: str) -> list[int]:
+    """The numbers of the texts in a slice."""
+    return next(np.flatnonzero(inside).tolist() for *names, inside in _slices(audit) if names == [kind, value])
+
+
+def without_complements(audit: Any) -> "pandas.DataFrame":
+    """The slices; of two that are all texts together, the one with more errors than the other."""
+    frame: pandas.DataFrame = audit.slices
+    sizes = frame.groupby("slice").texts.agg(["size", "sum"])
+    halved = {name for name, row in sizes.iterrows() if row["size"] == 2 and row["sum"] == len(audit.texts)}
+    return frame[~frame.slice.isin(halved) | (frame.rate >= frame.rest)]
+
+
 def _false_p(labels: Any, own: Any, inside: Any, index: int) -> float:
     """How likely a slice gets a class by chance so much more often than other texts, among those labelled otherwise."""
     others, decided = labels != index, own == index

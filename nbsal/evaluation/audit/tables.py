@@ -1,9 +1,13 @@
 """The tables, sentences and plot of an audit."""
 
+import sys
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any
 
 from nbsal.evaluation.audit.word_table import TESTS
+from nbsal.methods.facts import label_of
 from nbsal.render import html
 from nbsal.render.looks import HUES
 from nbsal.render.names import word_name
@@ -11,6 +15,7 @@ from nbsal.support.lazy import Figure, pandas, pyplot
 from nbsal.support.validation import plural
 
 SHOWN = 12  # words of a plot
+NAMED = 3  # pairs of label and prediction that a sentence names
 
 
 def mistakes(audit: Any) -> "pandas.DataFrame":
@@ -80,14 +85,34 @@ def _turned(row: Any, verb: str) -> str:
     return f"“{html.label(row.word)}” {verb} {decisions}{', for and against' * (row.kind == 'turns')}"
 
 
+def mistake_sentence(audit: Any) -> str:
+    """Which labels are mistaken for which, and how many of these mistakes hiding one word, or a few, corrects."""
+    if not audit.corrections:
+        return ""
+    pairs = Counter((audit.labels[each.text], audit.predictions[each.text]) for each in audit.corrections)
+    ways = [f"{count} {audit.classes[a]} → {audit.classes[b]}" for (a, b), count in pairs.most_common(NAMED)]
+    if rest := len(audit.corrections) - sum(count for _, count in pairs.most_common(NAMED)):
+        ways.append(f"{rest} others")
+    one, few = (sum(0 < len(each.words) <= most for each in audit.corrections) for most in (1, sys.maxsize))
+    more = f", hiding a few corrects {few}" if few > one else ""
+    return f"{plural(len(audit.corrections), 'mistake')} ({', '.join(ways)}): hiding one word corrects {one}{more}."
+
+
+def adjustment(audit: Any) -> str:
+    """For what p-values are adjusted."""
+    return f"p-values are adjusted for {TESTS} tests of {plural(audit.considered, 'word')}, and for the slices (Holm)"
+
+
 def notes(audit: Any) -> list[str]:
     """How an audit was computed."""
     facts, count = audit.provenance, len(audit.texts)
     tried = f"{plural(len(audit.effects), 'word')} tried, each in every text that has it"
+    model = PurePath(facts["model"])
+    name = model.name if model.is_absolute() else facts["model"]  # a folder has a long path
     lines = [
-        f"{facts['model']} · {facts['method']} · {plural(count, 'text')}",
+        f"{name} · {label_of(facts['method'], facts)} · {plural(count, 'text')}",
         f"{tried}, beside a random other word: {facts['passes']:,} masked forward passes",
-        f"p-values are adjusted for {TESTS} tests of {plural(audit.considered, 'word')}, and for the slices (Holm)",
+        adjustment(audit),
     ]
     if facts["dropped"]:
         lines.append(f"▲ {plural(facts['dropped'], 'text')} longer than the model reads: the ends were not read")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.explain.prompt.sources import TOOL, Request, Source
+from nbsal.explain.prompt.sources import STRUCK, TOOL, Request, Source
 from nbsal.model.text.tokens import WORD, Row, Span
 from nbsal.support.errors import InputError, UnknownName
 
@@ -82,6 +82,17 @@ class Prompt:
         if self.has_documents:
             return "document"
         return "message" if any(source.role == TOOL for source in self.sources) else "sentence"
+
+    def within(self, sources: Sequence[Source]) -> "Prompt":
+        """The same prompt, whose sources have their places among those that were struck out."""
+        places = [number for number, source in enumerate(sources) if source.status != STRUCK]
+        merged = list(sources)
+        for number, source in zip(places, self.sources, strict=True):
+            merged[number] = replace(source, message=None if source.message is None else places[source.message])
+        request, *rest = self.origin or (None,)
+        origin = None if request is None else (replace(request, sources=tuple(merged)), *rest)
+        owners = tuple(owner if owner < 0 else places[owner] for owner in self.owners)
+        return replace(self, owners=owners, sources=tuple(merged), origin=origin)
 
     def units(self, level: Any) -> list[Unit]:
         """The parts of the sources at a level; together they hold every token of a source, each once."""

@@ -11,6 +11,7 @@ from nbsal.support.validation import is_iterable
 
 PLACEHOLDER = "{documents}"
 TOOL = "tool"  # the role of messages that hold the results of tools
+STRUCK = "struck out"  # of a source that a prompt was written again without
 BETWEEN = "\n\n"  # between documents, and between them and what follows
 
 
@@ -18,7 +19,8 @@ BETWEEN = "\n\n"  # between documents, and between them and what follows
 class Source:
     """A prompt, a message or a document; `message` is the message that a document stands in, by number.
 
-    `status` is "read", "rewritten" (the template changed its text) or "not read" (the template left it out).
+    `status` is "read", "rewritten" (the template changed its text), "not read" (the template left it out) or "struck
+    out" (it has its place among the sources, but the prompt was written without it).
     """
 
     kind: str
@@ -136,12 +138,13 @@ def cut_spans(request: Request, hidden: Mapping[int, Sequence[Span]]) -> Request
     A span takes the white space before it along, unless it ends in white space itself, and what then begins or ends the
     text has no white space there that the text had not. The placeholder stays.
     """
-    texts = [_cut(source.text, hidden.get(number, ())) for number, source in enumerate(request.sources)]
-    pairs = zip(request.sources, texts, strict=True)
+    numbered = [(number, source) for number, source in enumerate(request.sources) if source.status != STRUCK]
+    pairs = [(source, _cut(source.text, hidden.get(number, ()))) for number, source in numbered]
     documents = [Source("document", text, title=s.title) for s, text in pairs if s.kind == "document" and text.strip()]
     if request.messages is None:
-        return _prompt_request(texts[0], documents)
-    return _chat_request(request.messages, texts[: len(request.messages)], documents, bool(request.templated))
+        return _prompt_request(pairs[0][1], documents)
+    contents = [text for _, text in pairs[: len(request.messages)]]
+    return _chat_request(request.messages, contents, documents, bool(request.templated))
 
 
 def _cut(text: str, spans: Sequence[Span]) -> str:

@@ -43,13 +43,15 @@ class Hops:
     `scores`, [part, token of prompt and reply], hold what reached the prompt, and what the last hop left in the reply.
     `arrived`, [hop, part], are the shares that reached the prompt at each hop; `carried`, [hop, part, token of the
     reply], those that flowed into each token of the reply, to be read at the next hop. What scores of both signs cancel
-    is in neither.
+    is in neither. `without`, [word, token of the reply], are the log-probabilities without each word of the reply, if
+    they were measured.
     """
 
     hops: Count
     scores: Floats
     arrived: Floats
     carried: Floats
+    without: Floats | None = None
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -269,7 +269,7 @@ def candidates(words: Iterable[tuple[str, float, int]], raises: bool = False) ->
     >>> [word.text for word in candidates([("Warm", 2.0, 0), ("and", 0.1, 0), ("warm", 1.0, 0), ("slow", -1.0, 0)])]
     ['Warm', 'and', 'slow']
     """
-    merged = _merge(words)
+    merged = merge_words(words)
     most = max((abs(word.score) for word in merged), default=0.0)
     sides = [[word for word in merged if word.score > 0], [word for word in merged if word.score < 0]]
     main, other = reversed(sides) if raises and sides[1] else sides
@@ -352,7 +352,7 @@ def with_first(check: Check, group: tuple[int, ...], together: Outcome) -> Check
     return replace(check, named=group, together=together, others=int(len(group) == 1))
 
 
-def _merge(words: Iterable[tuple[str, float, int]]) -> list[Candidate]:
+def merge_words(words: Iterable[tuple[str, float, int]]) -> list[Candidate]:
     """Equal words of a part as one candidate, named as its strongest place writes it."""
     places: dict[tuple[str, int], list[tuple[str, float, int]]] = {}
     for number, (text, score, part) in enumerate(words):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -97,17 +98,22 @@ def measure(experiment: ReplyExperiment, meter: Meter | None = None, level: Leve
         return None
     table = subsets(experiment)
     try:
-        values, best = experiment.numbers(table, meter=meter), experiment.numbers(table, BEST)[2:].astype(int)
+        values, others = experiment.numbers(table, meter=meter), likeliest(experiment, table[2:])
     except ModelError:  # with so much hidden, some models have nothing to attend to
         return None
     sources = reading.prompt.sources
+    documents = tuple(i for i, (source, _) in enumerate(places) if sources[source].kind == "document")
+    return Evidence(places, documents, values[0], values[1], values[2:], others, experiment.hidden, level)
+
+
+def likeliest(experiment: ReplyExperiment, table: Mask) -> tuple[tuple[str, ...], ...]:
+    """The likeliest token in place of each one for some subsets of units, blank where it is the reply's own."""
+    best = experiment.numbers(table, BEST).astype(int)
     tokenizer = experiment.ablation.subject.tokenizer
     tokens, at = np.unique(best, return_inverse=True)
-    names = np.array([tokenize.token_name(tokenizer, index) for index in tokens.tolist()], object)
-    instead = np.where(best == reading.reply_ids, "", names[at].reshape(best.shape)).tolist()
-    documents = tuple(i for i, (source, _) in enumerate(places) if sources[source].kind == "document")
-    others = tuple(map(tuple, instead))
-    return Evidence(places, documents, values[0], values[1], values[2:], others, experiment.hidden, level)
+    names = np.array(list(map(partial(tokenize.token_name, tokenizer), tokens.tolist())), object)
+    others = np.where(best == experiment.reading.reply_ids, "", names[at].reshape(best.shape))
+    return tuple(map(tuple, others.tolist()))
 
 
 def subsets(experiment: ReplyExperiment) -> Mask:

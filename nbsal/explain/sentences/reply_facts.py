@@ -24,6 +24,7 @@ from nbsal.explain.sentences.evidence import (
     places_of,
     spaced_words,
 )
+from nbsal.explain.sentences.function_words import is_function_word
 from nbsal.explain.sentences.hop_words import Route
 from nbsal.support.arrays import Floats
 from nbsal.support.lazy import pandas
@@ -31,6 +32,8 @@ from nbsal.support.lazy import pandas
 HALVED = float(np.log(2))  # fall from which a part depends on a source: at most half as likely without it
 ALSO = 2  # further sources that a sentence names
 QUOTED = 48  # characters of a sentence that is named
+UNLIKELY = float(np.log(0.01))  # log-probability of a part below which that of one token is said
+_WORD = re.compile(r"[\w'’]+")
 _NUMBER = re.compile(r" #\d+$")  # behind the name of a token that has the text of another one
 
 
@@ -67,6 +70,7 @@ class PartFacts:
 
     `shares` are those of the scores of each source and, last, of the reply so far. `before` is the log-probability with
     all sources, and `nothing` that without all documents (or all sources); both are None where nothing was left out.
+    They are of `count` tokens. `minor` says that these are function words or punctuation alone.
     """
 
     part: str
@@ -77,6 +81,8 @@ class PartFacts:
     before: float | None = None
     nothing: float | None = None
     through: Route | None = None  # if the scores were followed through the reply
+    count: int = 1
+    minor: bool = False
 
     def to_frame(self) -> "pandas.DataFrame":
         """A row for each candidate that was left out, and for all documents (or sources) together."""
@@ -84,6 +90,20 @@ class PartFacts:
         effects += [((c.name.text,), "alone", Outcome(c.instead or self.part, c.without)) for c in self.candidates]
         together = tuple(c.name.text for c in self.candidates if c.is_document == self.has_documents)
         return effects_frame([*effects, (together, "together", Outcome("", self.nothing or 0.0))])
+
+    def probability(self, value: float) -> float:
+        """The probability of a log-probability of the part: of a token of it on average, if the whole is unlikely.
+
+        Of a token rather than another one, it is that among these two.
+        """
+        if self.rival:
+            return float(1 / (1 + np.exp(-value)))
+        return float(np.exp(value / self.count if self.per_token else value))
+
+    @property
+    def per_token(self) -> bool:
+        """Whether probabilities are those of a token on average, as for a long reply."""
+        return self.count > 1 and not self.rival and self.before is not None and self.before < UNLIKELY
 
     def fall(self, candidate: SourceCandidate) -> float:
         """By how much the log-probability falls without a candidate."""
@@ -139,6 +159,11 @@ class PartFacts:
         return max(documents, key=self.fall, default=self.costliest)
 
     @property
+    def matters(self) -> bool:
+        """Whether the part depends on any candidate, as far as that was measured."""
+        return not self.checked or self.together or self.decisive is not None
+
+    @property
     def also(self) -> list[SourceCandidate]:
         """Further candidates without which the part falls nearly as much."""
         decisive = self.decisive
@@ -152,9 +177,29 @@ class PartFacts:
         """Whether the scores name what the part depends on."""
         if self.together:
             return self.proposed is not None and self.proposed.is_document == self.has_documents
-        if self.decisive is None:
-            return self.proposed is None
-        return self.proposed is not None and self.proposed in (self.decisive, *self.also)
+        return self.decisive is not None and self.proposed in (self.decisive, *self.also)
+
+    @property
+    def needs_word(self) -> bool:
+        """Whether hiding the word that carried most scores changes the part by far more than hiding any other word."""
+        if self.through is None or self.through.without is None or self.before is None:
+            return False
+        fall = self.before - self.through.without
+        return fall >= HALVED and all(self.before - other < NEAR * fall for other in self.through.others)
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the scores name another source than the one that the part clearly depends on.
+
+        Every source is left out alone, so the others are the random draws: what the part depends on must change it by
+        far more than each of them. Scores always name something: of function words, and where hiding changes little,
+        that says nothing.
+        """
+        if self.agrees or self.minor or self.decisive is None:
+            return self.together and not (self.agrees or self.minor)
+        fall = self.fall(self.decisive)
+        others = [c for c in self.candidates if c is not self.decisive and c not in self.also]
+        return fall >= HALVED and all(self.fall(other) < NEAR * fall for other in others)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +219,10 @@ class ReplyFacts:
         """The facts of some tokens (none: all text); `scores` are theirs, if they are not the sum of their rows."""
         content = self.reading.content
         at = list(tokens) or content
-        part = "" if at == content else part_text(self.reading, at)
+        text = part_text(self.reading, at)
+        part, minor = "" if at == content else text, all(map(is_function_word, _WORD.findall(text)))
         # What carried a target of its own, such as a rival, is not known: only rows were followed.
-        through = self.route(at) if self.route is not None and scores is None else None
+        through = self._route(at) if scores is None else None
         scores = self.scores.total(at) if scores is None else scores
         at = self.measured(at)
         shared = tuple(fractions(self.reading, scores).tolist())
@@ -184,16 +230,24 @@ class ReplyFacts:
         sums = (members @ scores).tolist()
         if self.evidence is None:
             proposed = tuple(replace(each, score=score) for each, score in zip(named, sums, strict=True))
-            return PartFacts(part, "", self.method, shared, proposed, through=through)
+            return PartFacts(part, "", self.method, shared, proposed, through=through, minor=minor)
         without = self.evidence.without[rows][:, at].sum(1).tolist()
-        first = [_NUMBER.sub("", self.evidence.instead[row][at[0]]).strip() for row in rows]
-        instead = [token if token[:1].isalnum() else "" for token in first]
+        instead = [word_of(self.evidence.instead[row][at[0]]) for row in rows]
         measured = tuple(
             replace(each, score=score, without=left, instead=token)
             for each, score, left, token in zip(named, sums, without, instead, strict=True)
         )
         before, nothing = (float(row[at].sum()) for row in (self.evidence.logprob, self.evidence.nothing))
-        return PartFacts(part, "", self.method, shared, measured, before, nothing, through)
+        return PartFacts(part, "", self.method, shared, measured, before, nothing, through, len(at), minor)
+
+    def _route(self, tokens: Sequence[int]) -> Route | None:
+        """What carried scores to some tokens, and what the first of these words depends on."""
+        route = None if self.route is None else self.route(self.measured(tokens))
+        if route is None or not route.words:
+            return route
+        word = list(route.words[0].tokens)
+        decisive = self.part(word, self.scores.total(word)).decisive
+        return replace(route, needs="" if decisive is None else decisive.name.text)
 
     def measured(self, tokens: Sequence[int]) -> list[int]:
         """Some tokens without punctuation at their end, which has no part in their name."""
@@ -251,6 +305,21 @@ def against(facts: PartFacts, rival: str, other: Evidence | None) -> PartFacts:
     )
     before, nothing = facts.before - float(other.logprob[-1]), facts.nothing - float(other.nothing[-1])
     return replace(facts, rival=rival, candidates=candidates, before=before, nothing=nothing)
+
+
+def word_of(token: str) -> str:
+    """The name of a token as a sentence has it, or "" if it is no word.
+
+    >>> word_of(" Oslo #17"), word_of(".")
+    ('Oslo', '')
+    """
+    word = plain_token(token)
+    return word if word[:1].isalnum() else ""
+
+
+def plain_token(token: str) -> str:
+    """The name of a token without the number that tells it from another of the same text."""
+    return _NUMBER.sub("", token).strip() or token
 
 
 def _quote(text: str) -> str:

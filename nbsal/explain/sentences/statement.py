@@ -99,10 +99,11 @@ def _lead(facts: DecisionFacts) -> list[Phrase]:
         target = facts.target.replace(" - ", " \u2212 ")  # of a contrast
         why = "Why not " if target == facts.target else "Why "
         return phrases(why, ("class", target), _target_share(facts), "?")
-    return phrases(_verdict(facts), ".")
+    return phrases(verdict(facts), ".")
 
 
-def _verdict(facts: DecisionFacts) -> list[Phrase]:
+def verdict(facts: DecisionFacts) -> list[Phrase]:
+    """What was decided and how sure the model is: "leaning positive, 55.0 %"."""
     probability = facts.probability
     if facts.heads_off is not None:
         return _verdict_without(facts, facts.heads_off)
@@ -181,9 +182,9 @@ def _scores(facts: DecisionFacts) -> list[Phrase]:
     opening = "Ranked first" if facts.about_target else "Attended to most"
     among = " among the words" if facts.special > MOST else ""
     return phrases(
-        *((f"{opening}{among}: ", _names(best, facts)) if best else ("No word speaks for it",)),
-        *(("; against it: ", _names(against, facts)) if against else ()),
-        f" ({NOT_CHECKED}).",
+        *((f"{opening}{among}: ", named_words(best, facts)) if best else ("No word speaks for it",)),
+        *(("; against it: ", named_words(against, facts)) if against else ()),
+        f"; {NOT_CHECKED}." if facts.parts else f" ({NOT_CHECKED}).",
     )
 
 
@@ -315,10 +316,10 @@ class _Checked:
         return []
 
     def _names(self, numbers: Sequence[int]) -> list[Phrase]:
-        return _names([self.check.candidates[number] for number in numbers], self.facts)
+        return named_words([self.check.candidates[number] for number in numbers], self.facts)
 
     def _value(self, value: float) -> str:
-        return confidence(value) if self.check.probable else f"{value:.4g}"
+        return confidence(value) if self.check.probable else f"{value:.4g}".replace("-", "\u2212")
 
     def _count(self) -> str:
         """ "three random words" """
@@ -330,13 +331,17 @@ class _Checked:
         return self._count() + (f", {number_word(draws)} draws" if draws > 1 else "")
 
 
-def _names(words: Sequence[Candidate], facts: DecisionFacts) -> list[Phrase]:
+def named_words(words: Sequence[Candidate], facts: DecisionFacts) -> list[Phrase]:
     """Words in a row, each with how often it is there and its part of a pair."""
 
     def name(word: Candidate) -> list[Phrase]:
-        often = f" × {len(word.words)}" if len(word.words) > 1 else ""
-        part = facts.parts[word.part] if facts.parts else ""
-        place = f" ({part})" if part else ""
-        return phrases(("against" if word.score < 0 else "for", name_in_sentence(word.text)), often + place)
+        kind = "against" if word.score < 0 else "for"
+        return phrases((kind, name_in_sentence(word.text)), count_and_part(word, facts.parts))
 
     return in_row([name(word) for word in words])
+
+
+def count_and_part(word: Candidate, parts: Sequence[str]) -> str:
+    """How often a word is there, if several times, and the part of a pair that it is in."""
+    often = f" × {len(word.words)}" if len(word.words) > 1 else ""
+    return often + (f" ({parts[word.part]})" if parts and parts[word.part] else "")

@@ -1,12 +1,13 @@
 """The hiding curve of the Answers view, beside random orders, and what is said of it."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from nbsal.explain.answer import Answer
 from nbsal.explain.judgement import BAND, Judgement
-from nbsal.explain.sentences.reply_sentences import log_text
+from nbsal.explain.sentences.reply_sentences import likelihood
 from nbsal.methods.facts import label_of
 from nbsal.render.headline import number_word
 from nbsal.widgets.content import line_chart
@@ -15,34 +16,39 @@ CARRIES = 0.5  # share of the whole drop that makes the first sentences the ones
 RANDOM_ORDER = "random order"
 
 
-def curve_trait(curve: Judgement | str | None, answer: Answer) -> dict[str, Any]:
-    """The hiding curve as lines of a chart, or why there is none."""
-    if curve is None:
-        return {}
-    if isinstance(curve, str):
-        return {"why": curve}
+@dataclass(frozen=True, eq=False)
+class HidingCurve:
+    """The hiding curve of an answer, if there is one, and what the page shows of it, or why there is none."""
+
+    judgement: Judgement | None
+    trait: dict[str, Any]
+
+
+def hiding_curve(curve: Judgement, answer: Answer) -> HidingCurve:
+    """The curve as lines of a chart: the probability of a token of the reply, on average."""
     count = len(curve.tokens)
-    own, others = np.round(curve.curve / count, 2) + 0.0, np.round(curve.random_curves / count, 2)
+    own, others = np.exp(curve.curve / count).round(4), np.exp(curve.random_curves / count).round(4)
     low, high = np.percentile(others, BAND, axis=0)
     at = (np.arange(len(own)) / max(1, len(own) - 1)).tolist()
     order = np.argsort(-curve.scores[list(curve.tokens)].sum(0), kind="stable")
     lines = [
-        line_chart.line(label_of(curve.method), float(own.mean()), False, False, at=at, values=own),
+        line_chart.line(label_of(curve.method), float(own.mean()), True, False, at=at, values=own),
         line_chart.line(
-            RANDOM_ORDER, float(others.mean()), False, True, at=at, values=others.mean(0), low=low, high=high
+            RANDOM_ORDER, float(others.mean()), True, True, at=at, values=others.mean(0), low=low, high=high
         ),
     ]
     unit = str(answer.provenance.get("unit", "sentence"))
     unit = "part" if unit == "spans" else unit
     label = f"source {unit}s hidden, highest score first"
-    return {
+    trait = {
         "lines": lines,
-        "axes": line_chart.axes(lines, False, label, line_chart.count_ticks(len(own) - 1)),
-        "tags": [f"{step} hidden: {log_text(value)} a token" for step, value in enumerate(own.tolist())],
+        "axes": line_chart.axes(lines, True, label, line_chart.count_ticks(len(own) - 1)),
         "order": [list(answer.units[i].tokens) for i in order],
         "finding": curve_finding(curve, unit),
         "band": f"95\u202f% of {len(curve.random)} random orders",
+        "tags": [f"{step} hidden: {likelihood(float(value))} a token" for step, value in enumerate(own)],
     }
+    return HidingCurve(curve, trait)
 
 
 def curve_finding(curve: Judgement, unit: str) -> str:

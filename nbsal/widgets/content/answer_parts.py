@@ -1,6 +1,6 @@
 """What the Answers view shows of an answer: its tokens by source, its matrix, and what hiding sources changes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,18 +10,21 @@ from nbsal.ablation import tables
 from nbsal.ablation.texts import REMOVE
 from nbsal.explain.answer import Answer
 from nbsal.explain.answer_page import AnswerPicture
-from nbsal.explain.judgement import Judgement
 from nbsal.explain.prompt.reading import PromptWithReply, Unit
 from nbsal.explain.prompt.sources import Source
 from nbsal.explain.scoring.hops import Count
 from nbsal.explain.scoring.lazy import ReplyExperiment, prompts
 from nbsal.explain.sentences import reply_facts
 from nbsal.explain.sentences import reply_sentences as sentences
-from nbsal.explain.sentences.evidence import Evidence, Place, hides, measure
+from nbsal.explain.sentences.evidence import Evidence, Place, hides, likeliest, measure
 from nbsal.explain.sentences.phrases import PhraseMatrix, phrases
-from nbsal.explain.sentences.reply_facts import PartFacts
+from nbsal.explain.sentences.reply_facts import PartFacts, plain_token
+from nbsal.methods import labels
+from nbsal.render.headline import Phrase, percent
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
+from nbsal.support.validation import plural
+from nbsal.widgets.content.answer_curve import HidingCurve
 from nbsal.widgets.explainer_view import method_traits
 from nbsal.widgets.page import wire
 
@@ -62,25 +65,23 @@ class SpanScores:
     other: Evidence | None = None
 
 
-@dataclass(frozen=True)
-class Rewritten:
-    """A new reply without what was struck out."""
+@dataclass(frozen=True, eq=False)
+class Strikes:
+    """What is left of a reply without what is struck out, and the likeliest token in place of each one."""
 
-    text: str
-    without: tuple[str, ...]
-    logprob: float | None
-    count: int
+    names: str
+    logprob: Floats
+    instead: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class AnswerResult:
-    """An answer with those parts that are computed; `struck` has the log-probabilities without what is struck out."""
+    """An answer with those panels that are computed."""
 
     answer: Answer
     span: SpanScores | None = None
-    struck: Floats | None = None
-    curve: Judgement | str | None = None
-    rewritten: Rewritten | None = None
+    struck: Strikes | None = None
+    curve: HidingCurve | None = None
 
     @property
     def contrast(self) -> PartFacts | None:
@@ -96,11 +97,23 @@ def followed(answer: Answer, hops: Count) -> Answer:
     return answer.through(hops if answer.can_follow else 0)
 
 
-def without_struck(experiment: ReplyExperiment, struck: Iterable[Struck]) -> Floats | None:
-    """The log-probability of each token of the reply without what is struck out, in an experiment on sentences."""
-    taken = [is_struck(experiment.parts, entry) for entry in struck]
-    hidden = np.flatnonzero(np.any(taken, axis=0))
-    return experiment.numbers(tables.without(len(experiment.parts), hidden))[0] if taken else None
+def without_struck(experiment: ReplyExperiment, struck: Sequence[Struck]) -> Strikes | None:
+    """What is left of a reply without what is struck out, in an experiment on sentences."""
+    if not struck:
+        return None
+    hidden = np.flatnonzero(np.any([is_struck(experiment.parts, entry) for entry in struck], axis=0))
+    table = tables.without(len(experiment.parts), hidden)
+    names = struck_names(experiment.reading.prompt.sources, struck)
+    return Strikes(names, experiment.numbers(table)[0], likeliest(experiment, table)[0])
+
+
+def struck_names(sources: Sequence[Source], struck: Sequence[Struck]) -> str:
+    """What is struck out, in words."""
+    names = [name.sentence for name in reply_facts.source_names(sources)]
+    entries = sorted(struck, key=lambda entry: entry.source)
+    whole = [names[entry.source] for entry in entries if entry.sentence is None]
+    partly = [f"part of {names[entry.source]}" for entry in entries if entry.sentence is not None]
+    return sentences.joined([*dict.fromkeys([*whole, *partly])])
 
 
 def is_struck(units: Sequence[Unit], struck: Struck) -> Flags:
@@ -197,9 +210,12 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
     units = [*reading.reply_units("word"), *reading.reply_units("sentence")]
     prepared = [content, answer.facts.opened(), *(list(unit.tokens) for unit in units), *map(list, phrases(reading))]
     unique = {tuple(tokens): tokens for tokens in prepared if tokens}.values()
+    logprobs = [statistics.logprob[token] for token in content]
     return {
         "start": reading.start,
         "logprobs": [None if value != value else round(value, 4) for value in statistics.logprob.tolist()],
+        "chances": [sentences.likelihood_text([value]) for value in statistics.logprob.tolist()],
+        "likelihood": f"{sentences.likelihood_text(logprobs)} \N{MIDDLE DOT} {plural(len(content), 'token')}",
         "rivals": {
             at: rivals_of(answer, at) for tokens in unique if (at := answer.facts.rival_place(tokens)) is not None
         },
@@ -208,9 +224,8 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
         "names": list(matrix.names),
         "matrix": matrix.shares.round(5).tolist(),
         "finding": matrix.finding,
-        "next": [[[name, round(share, 4)] for name, share in rivals[:RIVALS]] for rivals in statistics.rivals],
+        "next": [next_text(rivals[:RIVALS]) for rivals in statistics.rivals],
         "linear": answer.linear or answer.hops != 0,
-        "follows": answer.can_follow,
         "generated": answer.provenance.get("reply") == "generated",
         "measured": [] if evidence is None else list(evidence.by_source),
         "parts": [part_trait(result, tokens) for tokens in unique],
@@ -218,63 +233,87 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
 
 
 def part_trait(result: AnswerResult, tokens: Sequence[int], scores: Floats | None = None) -> dict[str, Any]:
-    """What the page says of some tokens: a sentence, the log-probabilities with and without sources, and their title.
-
-    The numbers are those with all sources, without what is struck out (or None) and without each source, as shown.
-    """
-    evidence, facts = result.answer.evidence, result.answer.facts.part(tokens, scores)
-    rows = [] if evidence is None else [evidence.logprob, result.struck, *evidence.by_source.values()]
+    """What the page says of some tokens, and of what leaving out each source, or what is struck out, changes."""
+    facts = result.answer.facts.part(tokens, scores)
     at = result.answer.facts.measured(tokens)
+    left = {} if result.answer.evidence is None else result.answer.evidence.by_source
     return {
         "tokens": list(tokens),
         "headline": sentences.headline(facts),
-        "heading": sentences.heading(facts),
-        "logs": [None if row is None else sentences.rounded_log(float(row[at].sum())) for row in rows],
+        "matters": facts.matters,
+        "changes": changes_trait(facts, [float(row[at].sum()) for row in left.values()]),
+        "struck": struck_trait(result.struck, facts, at),
         "through": through_trait(facts),
         "at": result.answer.facts.rival_place(tokens),
     }
 
 
+def changes_trait(facts: PartFacts, left: Sequence[float]) -> list[tuple[str, str]]:
+    """What leaving out each source changes, as probabilities and as their logarithms."""
+    logs = [f"Without it: {sentences.log_change(facts, value)}" for value in left]
+    return list(zip([sentences.notable_change(facts, value) for value in left], logs, strict=True))
+
+
+def struck_trait(strikes: Strikes | None, facts: PartFacts, at: Sequence[int]) -> list[Phrase]:
+    """What is left of a part without what is struck out, as a sentence."""
+    if strikes is None or facts.before is None:
+        return []
+    after, instead = float(strikes.logprob[list(at)].sum()), reply_facts.word_of(strikes.instead[at[0]])
+    return sentences.struck_sentence(facts, strikes.names, after, instead)
+
+
 def through_trait(facts: PartFacts) -> dict[str, Any]:
-    """What came through earlier words of the reply: the share of the scores, and by hop the words that carried it."""
+    """What came through earlier words of the reply: how much, in words, and by hop the words that carried it."""
     through = facts.through
     if through is None:
         return {}
-    hops = [[[list(word.tokens), word.text, round(word.share, 4)] for word in hop] for hop in through.hops if hop]
-    return {"share": through.share, "hops": hops[:HOPS]}
+    part = f"“{facts.part}”" if facts.part else "the reply"
+    hops = [[[list(word.tokens), word.text, percent(word.share, 0)] for word in hop] for hop in through.hops if hop]
+    return {"lead": f"{percent(through.share, 0)} of the scores of {part} came through", "hops": hops[:HOPS]}
 
 
 def chosen_trait(result: AnswerResult, selected: Sequence[int]) -> dict[str, Any]:
     """What the page says of the selected tokens where that is not prepared: any words, one target, or a rival."""
     answer, span, contrast = result.answer, result.span, result.contrast
     if span is not None and contrast is not None:
-        evidence, other = answer.evidence, span.other
-        logs: list[float | None] = []
-        if evidence is not None and other is not None:
-            at, rows = span.tokens[0], [evidence.logprob, *evidence.by_source.values()]
-            others = [other.logprob, *other.by_source.values()]
-            values = [sentences.rounded_log(float(row[at] - own[-1])) for row, own in zip(rows, others, strict=True)]
-            logs = [values[0], None, *values[1:]]
+        left, (at,) = [], span.tokens
+        if answer.evidence is not None and span.other is not None:
+            pairs = zip(answer.evidence.by_source.values(), span.other.by_source.values(), strict=True)
+            left = [float(row[at] - own[-1]) for row, own in pairs]
+        plain = answer.facts.part(span.tokens)
         return {
             "tokens": list(span.tokens),
             "rival": span.rival,
             "headline": sentences.headline(contrast),
-            "heading": sentences.heading(contrast),
-            "logs": logs,
+            "matters": contrast.matters,
+            "changes": changes_trait(contrast, left),
+            "struck": struck_trait(result.struck, plain, answer.facts.measured(span.tokens)),
             "through": through_trait(contrast),
-            "at": span.tokens[0],
+            "at": at,
         }
     if span is not None and list(span.tokens) == (list(selected) or answer.reading.content):
         return part_trait(result, span.tokens, span.scores)
     return part_trait(result, selected) if selected else {}
 
 
-def rivals_of(answer: Answer, at: int) -> list[tuple[str, float | None]]:
-    """What the model would write in place of a token without a source, and its own next choice; with probabilities."""
+def next_text(rivals: Sequence[tuple[str, float]]) -> str:
+    """The likeliest other tokens in the place of one."""
+    return ", ".join(f"“{plain_token(name)}” {sentences.likelihood(share)}" for name, share in rivals)
+
+
+def rivals_of(answer: Answer, at: int) -> list[tuple[str, str, str]]:
+    """What the model would write in place of a token without a source, and its own next choice.
+
+    Each has the name of its token, its text, and its probability in words, if that is known.
+    """
     known = dict(answer.statistics.rivals[at])
     without = [row[at] for row in answer.evidence.instead] if answer.evidence is not None else []
     names = dict.fromkeys([*without, *list(known)[:1]])
-    return [(name, known.get(name)) for name in names if any(map(str.isalnum, name))]
+    return [
+        (name, plain_token(name), sentences.likelihood(known[name]) if name in known else "")
+        for name in names
+        if any(map(str.isalnum, name))
+    ]
 
 
 def span_scores(answer: Answer, tokens: Sequence[int]) -> SpanScores:
@@ -299,7 +338,20 @@ def rival_scores(answer: Answer, rival: str, at: int) -> SpanScores:
     other = measure(experiment, level=level)
     scores = np.zeros(len(reading.row))
     scores[: len(span.scores)] = span.scores
+    if answer.evidence is not None and other is not None and not labels.is_signed(running.method):
+        scores = signed_by_hiding(scores, reading.units(level), answer.evidence, other, token)
     return SpanScores(scores, (token,), target.label, other)
+
+
+def signed_by_hiding(scores: Floats, units: Sequence[Unit], evidence: Evidence, other: Evidence, token: int) -> Floats:
+    """Scores without a sign, as scores against what is explained where hiding speaks for a token's rival."""
+    odds = evidence.logprob[token] - other.logprob[-1]
+    for place, own, others in zip(evidence.places, evidence.without, other.without, strict=True):
+        if own[token] - others[-1] > odds:
+            inside = [unit for unit, hidden in zip(units, hides(units, place), strict=True) if hidden]
+            at = [position for unit in inside for position in unit.tokens]
+            scores[at] = -np.abs(scores[at])
+    return scores
 
 
 def picture(result: AnswerResult, selected: Sequence[int], struck: Sequence[Struck]) -> AnswerPicture:
@@ -324,14 +376,6 @@ def span_trait(span: SpanScores | None) -> dict[str, Any]:
     if span is None:
         return {}
     return {"tokens": list(span.tokens), "rival": span.rival, "scores": wire.scores([span.scores])}
-
-
-def rewritten_trait(rewritten: Rewritten | None) -> dict[str, Any]:
-    """The new reply, and what it was written without."""
-    if rewritten is None:
-        return {}
-    without = sentences.joined(rewritten.without)
-    return {"text": rewritten.text, "without": without, "logprob": rewritten.logprob, "count": rewritten.count}
 
 
 def method_traits_of(explainer: Any) -> dict[str, Any]:

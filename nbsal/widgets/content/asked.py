@@ -1,4 +1,4 @@
-"""What the Answers view asks a model, how it asks again without a source, and which methods explain replies."""
+"""What the Answers view asks a model, the replies it gets, also without a source, and which methods explain replies."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -6,17 +6,19 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-import numpy as np
-
 from nbsal.explain.answer import Answer
 from nbsal.explain.lazy import Explainer
-from nbsal.explain.prompt.sources import PLACEHOLDER, Source, parse_documents, parse_messages, parse_prompt
-from nbsal.explain.sentences import reply_facts
-from nbsal.methods.lazy import Subject, catalogue
+from nbsal.explain.prompt.sources import PLACEHOLDER, STRUCK, Source, parse_documents, parse_messages, parse_prompt
+from nbsal.explain.sentences.reply_sentences import likelihood_text
+from nbsal.explain.sentences.statement import OCCLUSION
+from nbsal.methods.facts import label_of
+from nbsal.methods.lazy import Served, catalogue
 from nbsal.model.target import AGREEMENT
+from nbsal.render import html
 from nbsal.support.errors import InputError
-from nbsal.widgets.content.answer_parts import Rewritten, Struck, reply_text
+from nbsal.widgets.content.answer_parts import Struck, reply_text, struck_names
 from nbsal.widgets.page.choices import offered_methods, view_choices
+from nbsal.widgets.page.next_view import Step
 
 
 @dataclass(frozen=True)
@@ -48,32 +50,63 @@ class Asked:
             return parse_prompt(self.asked, documents).sources
         return parse_messages(self.asked, documents, templated=False).sources
 
-    def without(self, answer: Answer, struck: Sequence[Struck]) -> tuple["Asked", tuple[str, ...]]:
-        """The request of an answer without what is struck out, for a new reply; and the names of that."""
+    def without(self, answer: Answer, struck: Sequence[Struck]) -> "Reply":
+        """The request of an answer without what is struck out, for a new reply."""
         _check_template(answer, self.settings.get("template"))
         sources = answer.reading.prompt.sources
-        names = [name.sentence for name in reply_facts.source_names(sources)]
-        whole = dict.fromkeys(entry.source for entry in struck if entry.sentence is None)
-        partly = dict.fromkeys(entry.source for entry in struck if entry.source not in whole)
+        whole = {entry.source for entry in struck if entry.sentence is None}
+        partly = {entry.source for entry in struck} - whole
         texts = dict.fromkeys(whole, "") | {source: _without_sentences(answer, source, struck) for source in partly}
-        without = [*(names[source] for source in whole), *(f"part of {names[source]}" for source in partly)]
-        kept = [replace(source, text=texts.get(number, source.text)) for number, source in enumerate(sources)]
-        asked, documents = _request([source for source in kept if source.text.strip()])
-        number = answer.number if answer.number == AGREEMENT else None
-        settings = self.settings | {"documents": documents, "unit": "sentence", "number": number}
-        return Asked(asked, None, settings), tuple(dict.fromkeys(without))
+        left = []
+        for number, source in enumerate(sources):
+            text = texts.get(number, source.text)
+            left.append(replace(source, text=text) if text.strip() else replace(source, status=STRUCK))
+        asked, documents = _request([source for source in left if source.status != STRUCK])
+        unit = self.settings["unit"]
+        settings = self.settings | {
+            "documents": documents,
+            "unit": unit if unit is None or isinstance(unit, str) else "sentence",
+            "number": answer.number if answer.number == AGREEMENT else None,
+        }
+        return Reply(Asked(asked, None, settings), tuple(left), struck_names(sources, struck))
 
-    def write_again(
-        self, subject: Subject, answer: Answer, struck: Sequence[Struck], watch: Mapping[str, Any]
-    ) -> Rewritten:
-        """A new reply of the model without what is struck out; `watch` are arguments that follow the call."""
+
+@dataclass(eq=False)
+class Reply:
+    """A reply of the view: what is asked for it, and its explanation, once it is written.
+
+    One that is written again also has the sources of the former one, and the names of those that were struck out.
+    """
+
+    asked: Asked
+    sources: tuple[Source, ...] = ()
+    without: str = ""
+    answer: Answer | None = None
+
+    def write(self, explainer: Explainer, watch: Mapping[str, Any]) -> Answer:
+        """Let the model write it, and explain it; `watch` are arguments that follow the call."""
         from nbsal.explain import reply  # imports torch
 
-        request, without = self.without(answer, struck)
-        reading, statistics = reply.write_reply(subject, **request.arguments(), **watch)
-        tokens = reading.content
-        logprob = float(np.sum(statistics.logprob[tokens]))
-        return Rewritten(reply_text(reading), without, None if np.isnan(logprob) else logprob, len(tokens))
+        arguments = {**self.asked.arguments(), **watch}
+        if not self.sources:
+            self.answer = explainer.reply(**arguments)
+        else:
+            asked = arguments.pop("asked")
+            del arguments["reply"]
+            self.answer = reply.reply_again(explainer, asked, self.sources, **arguments)
+        return self.answer
+
+    def trait(self) -> dict[str, str]:
+        """What the page says of it."""
+        if self.answer is None:
+            return {"title": "", "text": "", "likelihood": ""}
+        statistics, content = self.answer.statistics, self.answer.reading.content
+        again = f"Written again without {self.without}" if self.without else "Written again"
+        return {
+            "title": again if self.sources else "First reply",
+            "text": reply_text(self.answer.reading),
+            "likelihood": likelihood_text(statistics.logprob[content].tolist()),
+        }
 
 
 def reply_choices(explainer: Explainer, unit: Any) -> dict[str, Any]:
@@ -119,3 +152,18 @@ def _without_sentences(answer: Answer, source: int, struck: Sequence[Struck]) ->
     gone = {entry.sentence for entry in struck if entry.source == source}
     units = [unit for unit in answer.reading.units("sentence") if unit.source == source]
     return "".join(unit.text for number, unit in enumerate(units) if number not in gone)
+
+
+def answer_steps(answer: Answer, selected: Sequence[int]) -> dict[str, Step]:
+    """The steps from an answer: the same reply by another method, and the words of the prompt behind selected ones."""
+    steps: dict[str, Step] = {}
+    subject, asked = answer.running.explainer.subject, Asked.from_answer(answer)  # type: ignore[union-attr]
+    other = OCCLUSION if answer.method != OCCLUSION else "ifr"
+    if other == OCCLUSION or not isinstance(subject, Served):
+        arguments = {"asked": asked.asked, "reply": answer.text, **asked.settings, "method": other}
+        steps["method"] = Step(f"compare with {label_of(other)}", lambda views: views.Answers(subject, **arguments))
+    if selected:
+        tokens = slice(selected[0], selected[-1] + 1)
+        part = html.label("".join(answer.tokens()["token"].iloc[tokens]).strip())
+        steps["part"] = Step(f"the words behind “{part}”", lambda views: views.Highlight(answer.of(tokens, check=True)))
+    return steps

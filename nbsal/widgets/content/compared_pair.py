@@ -3,25 +3,33 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbsal.evaluation.rankings import jaccard, kendall
 from nbsal.explain.explained import Floats
 from nbsal.explain.saliency import Saliency
+from nbsal.explain.sentences.decision_facts import Check
+from nbsal.explain.sentences.function_words import is_function_word
+from nbsal.explain.sentences.statement import Statement
+from nbsal.explain.sentences.statement import verdict as decision
 from nbsal.render import html
-from nbsal.render.headline import Phrase, confidence, name_in_sentence, phrases, plain
-from nbsal.render.text_lines import ScoredText
+from nbsal.render.headline import Phrase, in_row, name_in_sentence, percent, phrases, plain
+from nbsal.render.names import model_name
+from nbsal.render.sheet import Marked
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
+from nbsal.support.validation import plural
+from nbsal.widgets.content.compared_verdict import BADGES, compared, decisive, verdict
 
 TOP = 5  # words of each explanation whose overlap is counted
 LISTED = 10  # words in the list of differences
 AGREEMENT = ((0.7, "well"), (0.4, "moderately"), (0.1, "little"))  # Kendall's tau from which rankings agree so
 EQUAL = 0.005  # a difference below half a percent is none
-LONGEST = 40  # characters of a word in the sentence
-BADGES = ("A", "B")
+LONGEST = 40  # characters of a word
+WEIGHTY = 0.25  # share of the strongest word of each from which opposite signs are told
+MOST_OPPOSITE = 3  # words of opposite signs that are named
 
 
 @dataclass(frozen=True)
@@ -94,34 +102,61 @@ class ComparedPair:
         rank = kendall(first, second) if len(first) > 1 else None
         return {"rank": rank, "overlap": jaccard(first[:TOP], second[:TOP])}
 
+    @cached_property
+    def opposite(self) -> list[int]:
+        """The places with opposite signs that matter to both or decide alone, the weightiest first."""
+        if self.first.target != self.second.target:
+            return []
+        first, second = (scores / (top or 1.0) for scores, top in zip(self._scores, self._largest, strict=True))
+        weights = np.minimum(np.abs(first), np.abs(second))
+        words = decisive(self.first) | decisive(self.second)
+        decide = words if self.level == "word" else {i for word in words for i in self.first.words[word].tokens}
+        apart = [i for i in sorted(self.orders[0]) if first[i] * second[i] < 0]
+        heavy = [i for i in apart if weights[i] >= WEIGHTY and not is_function_word(self.typed[i])]
+        return sorted({*heavy} | ({*apart} & decide), key=lambda i: (-weights[i], i))
+
+    @property
+    def checks(self) -> dict[int, Check]:
+        """What hiding the words of A (0) and of B (1) does, once that was measured."""
+        return {side: each.check for side, each in enumerate(self.both) if each.check is not None}
+
+    def with_check(self, check: Check, side: int) -> "ComparedPair":
+        """The pair with what hiding the words of one of both does."""
+        name = ("first", "second")[side]
+        return replace(self, **{name: getattr(self, name).with_check(check)})
+
     @property
     def same_model(self) -> bool:
         """Whether one model explained both, as far as their results show."""
         first, second = (saliency.probabilities for saliency in self.both)
         alike = first.shape == second.shape and np.allclose(first, second, atol=1e-4)
-        return alike and self._models[0] == self._models[1]
+        return alike and self._one_model
 
     def caption(self) -> str:
         """How far both agree, in one sentence."""
         return plain(self.sentence())
 
     def sentence(self) -> list[Phrase]:
-        """What was decided, the strongest words of both, and the word about which they differ most."""
-        first, second = self.orders
-        count = min(TOP, len(first))
-        common = len({*first[:count]} & {*second[:count]})
-        share = "" if common == count else f"{common or 'none'} of "
-        shared = f"share {share}their {count} strongest {self.level}s" if len(first) > count else ""
-        return phrases(self._decisions(), self._strongest(shared), self._largest_difference(), ".")
+        """What was decided; opposite signs; which of both hiding supports; and how far their rankings agree."""
+        hidden = verdict(self.both, self.same_model and self.first.target == self.second.target)
+        ranks = phrases(self._strongest(), self._largest_difference(), ".")
+        return phrases(self._decisions(), self._opposite_signs(), hidden, ranks)
+
+    def statement(self) -> Statement:
+        """The sentence, and how its verdict was reached."""
+        return compared(self.both, self.sentence())
 
     def heading(self) -> str:
-        """How far the rankings agree."""
+        """How far the rankings agree, which are blind to signs."""
         rank = self.agreement["rank"]
         if rank is None:
             return f"One {self.level} has no ranking."
         tau = round(rank, 2) + 0.0
         degree = next((f"agree {word}" for least, word in AGREEMENT if tau >= least), "do not agree at all")
-        return f"Rankings by absolute score {degree} (τ = {tau:.2f})".replace("-", "\u2212")
+        agree = f"ankings by absolute score {degree} (τ = {tau:.2f})".replace("-", "\u2212")
+        count = len(self.opposite)
+        signs = f"{plural(count, self.level)} with opposite signs; r" if count else "R"
+        return signs + agree
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each token, or for each word."""
@@ -133,29 +168,29 @@ class ComparedPair:
             columns[name] = pandas.array([ranks.get(i) for i in range(len(self.names))], dtype="Int64")
         return pandas.DataFrame(columns)
 
-    def listed(self) -> list[tuple[str, float, float]]:
+    def listed(self) -> list["ComparedRow"]:
         """The strongest words with both shares, the largest share first."""
         first, second = self.shares
         sizes = np.maximum(np.abs(first), np.abs(second))
         order = sorted(self.orders[0], key=lambda i: (-sizes[i], i))
-        return [(self.typed[i], float(first[i]), float(second[i])) for i in order[:LISTED]]
+        return [self._row(i, float(first[i]), float(second[i])) for i in order[:LISTED]]
 
-    def texts(self, difference: bool = False) -> list[ScoredText]:
+    def texts(self, difference: bool = False) -> list[tuple[str, Marked]]:
         """The text as A and as B explains it; and, if asked, coloured by the difference of their shares."""
         named = zip(BADGES, self._settings(), self.both, self.largest, strict=True)
-        texts = [ScoredText(f"{badge}: {s}", each.scored_spans(self.level), top) for badge, s, each, top in named]
+        texts = [(f"{badge}: {s}", Marked(each.scored_spans(self.level), top)) for badge, s, each, top in named]
         if difference:
             tokens = replace(self, level="token")
             largest = [top or 1.0 for top in self.largest]
             scores = tokens.first.scores / largest[0] - tokens.second.scores / largest[1]
             spans = replace(self.first, scores=scores).scored_spans(self.level)
-            texts.append(ScoredText("For: A higher. Against: B higher.", spans, 1.0))
+            texts.append(("For: A higher. Against: B higher.", Marked(spans, 1.0)))
         return texts
 
     def notes(self) -> list[str]:
         """How each explanation was computed; what holds for both is stated once."""
-        first, second = self._models
-        named = first != second
+        first = self._models[0]
+        named = not self._one_model
         model = [first] if first and not named else []
         methods = [
             f"{badge}: {f'{model}, ' if named and model else ''}{setting}"
@@ -172,8 +207,13 @@ class ComparedPair:
         return [*model, *methods, *shared, *others]
 
     @property
+    def _one_model(self) -> bool:
+        first, second = (saliency.provenance.get("model") for saliency in self.both)
+        return bool(first == second)
+
+    @property
     def _models(self) -> list[str]:
-        return [str(saliency.provenance.get("model", "")) for saliency in self.both]
+        return [model_name(str(saliency.provenance.get("model", ""))) for saliency in self.both]
 
     @cached_property
     def _scores(self) -> tuple[Floats, Floats]:
@@ -198,14 +238,24 @@ class ComparedPair:
         """The prediction of the model, or of both; and what is explained, if that is something else."""
         first, second = self.both
         if not self.same_model:
-            return phrases("A: ", _decision(first, "; "), "B: ", _decision(second, ". "))
-        decision = _decision(first, ". ")
+            return phrases("A: ", decision(first.facts()), "; B: ", decision(second.facts()), ". ")
+        lead = phrases(decision(first.facts()), ". ")
         a, b = (("class", each.display_name(each.target)) for each in self.both)
         if first.target != second.target:
-            return phrases(decision, "A explains ", a, ", B ", b, ". ")
-        return phrases(decision, "Both explain ", a, ". ") if first.contrary else decision
+            return phrases(lead, "A explains ", a, ", B ", b, ". ")
+        return phrases(lead, "Both explain ", a, ". ") if first.contrary else lead
 
-    def _strongest(self, shared: str) -> list[Phrase]:
+    def _opposite_signs(self) -> list[Phrase]:
+        """The weightiest words that one counts for and the other against what both explain."""
+        clauses = []
+        for side, other in (("against", "for"), ("for", "against")):
+            mine = [i for i in self.opposite[:MOST_OPPOSITE] if (self._scores[0][i] < 0) == (side == "against")]
+            names = dict.fromkeys(tuple(self._phrases(i, 0)) for i in mine)
+            if names:
+                clauses.append(phrases("A counts ", in_row([*names]), f" {side}, B {other}"))
+        return phrases(*(part for clause in clauses for part in (clause, ". ")))
+
+    def _strongest(self) -> list[Phrase]:
         """The strongest word of each, and how many of the strongest they share."""
         first, second = (order[0] for order in self.orders)
         words = [self._phrases(first, 0), self._phrases(second, 1)]
@@ -218,12 +268,18 @@ class ComparedPair:
             other = 1 - empty[0]
             lead = f"{BADGES[empty[0]]} scores every {self.level} 0; {BADGES[other]} names "
             return phrases(lead, words[other], " first")
+        shared = self._shared()
         if first == second:
-            sides = ["against" if scores[first] < 0 else "for" for scores in self._scores]
-            apart = "" if sides[0] == sides[1] else f", A {sides[0]} and B {sides[1]}"
-            joint = "; they " if apart else " and "
-            return phrases("Both name ", words[0], f" first{apart}", joint + shared if shared else "")
-        return phrases("A names ", words[0], " first, B ", words[1], f"; they {shared}" if shared else "")
+            return phrases("Both name ", words[0], " first", shared and f" and {shared}")
+        return phrases("A names ", words[0], " first, B ", words[1], shared and f"; they {shared}")
+
+    def _shared(self) -> str:
+        """How many of their strongest words they share; nothing if the text has no more."""
+        first, second = self.orders
+        count = min(TOP, len(first))
+        common = len({*first[:count]} & {*second[:count]})
+        share = "" if common == count else f"{common or 'none'} of "
+        return f"share {share}their {count} strongest {self.level}s" if len(first) > count else ""
 
     def _largest_difference(self) -> list[Phrase]:
         ranked, difference = self.orders[0], self.difference
@@ -232,19 +288,44 @@ class ComparedPair:
         most = max(ranked, key=lambda i: (abs(difference[i]), -i))
         if abs(difference[most]) < EQUAL:
             return phrases(f"; they score every {self.level} alike")
+        if most in self.opposite[:MOST_OPPOSITE]:  # said already
+            return []
         side = int(abs(self.shares[1][most]) > abs(self.shares[0][most]))
         return phrases("; they differ most about ", self._phrases(most, side))
 
     def _phrases(self, place: int, side: int) -> list[Phrase]:
         """A word, marked by the sign of its score in one of the explanations, and its part of a pair."""
-        row = self.first.row
         sign = "against" if self._scores[side][place] < 0 else "for"
+        return phrases((sign, name_in_sentence(html.label(self.typed[place], LONGEST))), self._part(place))
+
+    def _part(self, place: int) -> str:
+        """Which text of a pair a word is in."""
+        row = self.first.row
         part = row.segments[place] if self.level == "token" else row.words[place].segment
-        text = f" ({('first', 'second')[part]} text)" if len(row.parts) > 1 else ""
-        return phrases((sign, name_in_sentence(html.label(self.typed[place], LONGEST))), text)
+        return f" ({self.first.part_names[part]})" if self.first.part_names else ""
+
+    def _row(self, place: int, first: float, second: float) -> "ComparedRow":
+        tokens = (place,) if self.level == "token" else self.first.words[place].tokens
+        texts = (f"{badge} {whole_percent(share)}" for badge, share in zip(BADGES, (first, second), strict=True))
+        return ComparedRow(
+            html.label(self.typed[place], LONGEST), self._part(place), tokens[0], (first, second), (*texts,)
+        )
 
 
-def _decision(saliency: Saliency, end: str) -> list[Phrase]:
-    """A prediction with its probability, if it has one."""
-    share = "" if saliency.confidence is None else f", {confidence(saliency.confidence)}"
-    return phrases(("class", saliency.display_name(saliency.prediction)), share + end)
+class ComparedRow(NamedTuple):
+    """A word of the list: its name, its part of a pair, its first token, and both shares, as numbers and in words."""
+
+    name: str
+    part: str
+    token: int
+    shares: tuple[float, float]
+    texts: tuple[str, ...]
+
+
+def whole_percent(share: float) -> str:
+    """A share in whole percent.
+
+    >>> whole_percent(-0.001)
+    '0\u202f%'
+    """
+    return percent(round(share, 2) + 0.0, 0)  # no minus sign before a zero

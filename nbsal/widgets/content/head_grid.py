@@ -9,10 +9,10 @@ import numpy as np
 
 from nbsal.heads.counts import HeadStudy
 from nbsal.model.head_mask import HeadMask, Heads
-from nbsal.render import html
-from nbsal.render.headline import percent
+from nbsal.render.headline import percent, phrases
+from nbsal.render.sheet import Block, Cell, CellTable, Heading, Tile
 from nbsal.support.errors import InputError
-from nbsal.support.lazy import Axes, pandas
+from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
 
 # Relations as a cell names them, in full and for narrow views; others have their own names.
@@ -28,8 +28,7 @@ KINDS = ("both", "syntactic", "positional", "none", "all")  # of heads that a vi
 SWITCH_INPUTS = ("kind", "synt", "pos", "toggled")  # traits that decide which heads are on
 MAX_RELATIONS = 3  # in the description of a head
 MIN_SHARE = 0.05  # smaller shares are left out of the description of a head
-SYNTAX, POSITION = (0, 112, 107), (124, 63, 168)  # hues of cells
-TINT = 0.22  # opacity of cells
+SYNTAX, POSITION = 0, 1  # hues of cells
 HOW_TO_STUDY = "This model has no head study. Run study = nbsal.heads.study(subject, parses) and pass study=study."
 
 
@@ -138,34 +137,11 @@ class HeadGrid:
         ]
         return pandas.DataFrame(rows, columns=["block", "head", "kind", "on", "attends_to"])
 
-    def render_html(self, notes: Sequence[str] = ()) -> str:
-        """A table without scripts, with more `notes`; heads that are off are struck and have a dashed border."""
-        numbers = "".join(_header_html(str(head), "center") for head in range(self.roles.shape[1]))
-        rows = f"<tr>{_header_html('head')}{numbers}</tr>"
-        for block, row in enumerate(self.cells):
-            rows += f"<tr>{_header_html(f'block {block}')}{''.join(map(_cell_html, row))}</tr>"
-        table = f'<table style="border-collapse:separate;border-spacing:2px;font-size:80%">{rows}</table>'
-        return html.block_html(self.finding(), table, [*self.notes(), *notes])
-
-    def plot(self, ax: "Axes") -> None:
-        """Draw the grid; heads that are off are hatched and have a dashed border."""
-        from matplotlib.patches import Rectangle
-
-        blocks, heads = self.roles.shape
-        for block, head in np.ndindex(blocks, heads):
-            cell = self.cells[block][head]
-            ax.add_patch(Rectangle((head - 0.46, block - 0.44), 0.92, 0.88, **_plot_style(cell)))
-            text = cell.words[1] if cell.words else "" if cell.on else "off"
-            weight, colour = ("bold", "black") if cell.on else ("normal", "0.35")
-            name = html.label(text, 6)
-            ax.text(head, block, name, ha="center", va="center_baseline", weight=weight, color=colour, fontsize=6)
-        ax.set_xlim(-0.5, heads - 0.5)
-        ax.set_ylim(blocks - 0.5, -0.5)
-        ax.set_xticks(range(heads))
-        ax.set_yticks(range(blocks), [f"block {block}" for block in range(blocks)])
-        ax.xaxis.tick_top()
-        ax.tick_params(length=0, labelsize="small", colors="0.35")
-        ax.spines[:].set_visible(False)
+    def blocks(self) -> list[Block]:
+        """The finding, and a word for each head; those that are off are struck."""
+        rows: list[list[Cell]] = [[f"block {block}", *map(_tile, row)] for block, row in enumerate(self.cells)]
+        head = ("head", *map(str, range(self.roles.shape[1])))
+        return [Heading(phrases(self.finding()), self.caption()), CellTable(rows, head, right=(0,))]
 
     def notes(self) -> list[str]:
         """How many heads are on, and what is known of them."""
@@ -303,29 +279,7 @@ def _offset_words(offset: int) -> str:
     return names.get(offset) or f"{abs(offset)} tokens {'ahead' if offset > 0 else 'back'}"
 
 
-def _hue(kind: str) -> tuple[int, int, int]:
-    """The hue of a cell; a head that follows both has that of syntax."""
-    return {"positional": POSITION, "none": (128, 128, 128), "unnamed": (128, 128, 128)}.get(kind, SYNTAX)
-
-
-def _header_html(text: str, align: str = "right") -> str:
-    return f'<th style="text-align:{align};font-weight:normal">{text}</th>'
-
-
-def _cell_html(cell: HeadCell) -> str:
-    text = html.escape(cell.words[0] if cell.words else "" if cell.on else "off")
-    if not cell.on:
-        style, text = "border:1px dashed;opacity:.75", f"<s>{text}</s>"
-    else:
-        r, g, b = _hue(cell.kind)
-        opacity = TINT if cell.words else TINT / 3
-        style = f"border:1px solid transparent;background-color:rgba({r},{g},{b},{opacity:.2f});font-weight:bold"
-    style = f"{style};border-radius:4px;text-align:center;padding:2px 5px;min-width:2em"
-    return f'<td style="{style}" title="{html.escape(cell.about)}">{text or "&#8203;"}</td>'
-
-
-def _plot_style(cell: HeadCell) -> dict[str, Any]:
-    if not cell.on:
-        return {"facecolor": "white", "edgecolor": "0.6", "hatch": "////", "linestyle": "--", "linewidth": 0.5}
-    fill = [1 - TINT * (1 - channel / 255) for channel in _hue(cell.kind)]
-    return {"facecolor": "0.95" if cell.kind in ("none", "unnamed") else fill, "edgecolor": "none", "linewidth": 0}
+def _tile(cell: HeadCell) -> Tile:
+    """A head that follows both syntax and a position has the hue of syntax."""
+    text = cell.words[0] if cell.words else "" if cell.on else "off"
+    return Tile(text, cell.on, {"syntactic": SYNTAX, "both": SYNTAX, "positional": POSITION}.get(cell.kind), cell.about)

@@ -12,10 +12,10 @@ from nbsal.explain.sentences.decision_facts import HeadsOff
 from nbsal.methods.lazy import MaskLRP, Subject, catalogue, trace
 from nbsal.model.text.tokens import Row
 from nbsal.render import colours, html
-from nbsal.render.headline import ChangeRow, change_row, change_words, percent
+from nbsal.render.headline import ChangeRow, change_row, change_words, percent, phrases
+from nbsal.render.sheet import Block, Grid, Heading, Note
 from nbsal.support.arrays import Flags
 from nbsal.support.errors import ModelError
-from nbsal.support.lazy import Axes
 from nbsal.support.validation import Text
 from nbsal.widgets.cached_view import Panel, PanelJob
 from nbsal.widgets.content.head_grid import SWITCH_INPUTS, HeadGrid, HeadSwitches, head_name
@@ -106,33 +106,13 @@ class HeadAttention:
         words = f"{len(rows)} words attend" if len(rows) > 1 else f"{self.names[rows[0]]} attends"
         return f"{words} most to {self.names[best]}, {percent(shares[best], 0)}"
 
-    def render_html(self, habit: str) -> str:
-        """A table without scripts, with the words on both axes."""
+    def blocks(self, habit: str) -> list[Block]:
+        """The attention between the words, which are named on both axes."""
+        heading = Heading(phrases(self.heading(habit)), "rows attend to columns")
         if len(self.names) > MAX_WORDS:
-            return html.block_html(self.heading(habit), "", [f"The map of {len(self.names)} words is left out here."])
-        names = [html.escape(html.label(name)) for name in self.names]
-        top = float(self.words.max()) or 1.0
-        heads = [
-            f'<th style="writing-mode:vertical-rl;transform:rotate(180deg);font-weight:normal">{name}</th>'
-            for name in names
-        ]
-        table = f"<tr><th></th>{''.join(heads)}</tr>"
-        for name, weights in zip(names, self.words, strict=True):
-            cells = "".join(_cell_html(colours.STRONGEST * weight / top) for weight in weights)
-            table += f'<tr><th style="text-align:right;font-weight:normal">{name}</th>{cells}</tr>'
-        body = f'<table style="border-collapse:separate;border-spacing:1px;font-size:80%">{table}</table>'
-        return html.block_html(self.heading(habit), body, ["rows attend to columns"])
-
-    def plot(self, ax: "Axes") -> None:
-        """Draw the attention between the words, which are named on both axes."""
-        names = [html.label(name, 16) for name in self.names]
-        shades = colours.colour_map((244, 244, 244), colours.NEUTRAL)
-        ax.imshow(self.words, cmap=shades, vmin=0.0)
-        ax.set_xticks(range(len(names)), names, rotation=90)
-        ax.set_yticks(range(len(names)), names)
-        ax.xaxis.tick_top()
-        ax.tick_params(length=0, labelsize=6, colors="black")
-        ax.spines[:].set_visible(False)
+            return [heading, Note(f"The map of {len(self.names)} words is left out here.")]
+        names, top = [html.label(name) for name in self.names], float(self.words.max()) or 1.0
+        return [heading, Grid(names, names, (self.words / top).tolist(), hue=colours.GREY)]
 
 
 class GridPanel(Panel):
@@ -292,11 +272,6 @@ def attention_traits(attention: HeadAttention) -> dict[str, Any]:
         "map": attention.shares.tobytes(),
         "percentages": [percent(share / 100, 0) for share in range(101)],
     }
-
-
-def _cell_html(opacity: float) -> str:
-    r, g, b = colours.NEUTRAL
-    return f'<td style="background-color:rgba({r},{g},{b},{opacity:.2f});min-width:12px">&#8203;</td>'
 
 
 def _decision(saliency: Saliency, subject: Subject, label: str, probabilities: Any) -> Without:

@@ -58,6 +58,18 @@ def text_steps(
     return steps
 
 
+def corpus_steps(explainer: Explainer, texts: Sequence[Text], labels: Any, opened: Text | None) -> dict[str, Step]:
+    """The steps from many texts: the text that is opened, and what the model goes by in all of them."""
+    steps = {}
+    if opened is not None:
+        steps["text"] = Step("this text in full", lambda views: views.Workbench(explainer, text=opened))
+    if explainer.subject.task == "sequence" and explainer.subject.labels:
+        mislead = "which words mislead the model?" if labels is not None else "which words does the model go by?"
+        steps["audit"] = Step(mislead, lambda views: views.Audit(explainer, texts, labels))
+        steps["clouds"] = Step("the words of each class", lambda views: views.Clouds(explainer, texts, labels=labels))
+    return steps
+
+
 def read_texts(name: str, content: str) -> Texts:
     """The texts in a file, and their labels if it has a column of these.
 

@@ -1,8 +1,8 @@
 """A table of explained texts: its entries, its filters and its order, one page of it, and what they come to."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,15 +11,27 @@ import numpy as np
 from nbsal.explain.saliency import Saliency
 from nbsal.model.text.token_text import token_text
 from nbsal.render import html
-from nbsal.render.headline import percent
+from nbsal.render.headline import Phrase, percent
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
+from nbsal.widgets.content.excerpts import excerpt
 from nbsal.widgets.content.table_columns import Array, Columns, confidence, strongest_word
-from nbsal.widgets.corpus_view import excerpt
 
 PAGE = 12  # texts on a page
 COLUMNS = ("number", "text", "prediction", "confidence", "label", "top")
 NAMED = 3  # classes that the sentence names
+Remark = tuple[str, str]  # what is said of a text: "corrected", "broken" or "", and the words
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """The texts of what is chosen in a panel, in the panel's order, and what is said of them."""
+
+    heading: list[Phrase]
+    numbers: Sequence[int] | None  # None: all texts, in their order
+    places: Callable[[Saliency], list[int]]  # the positions of the chosen words in a text
+    remark: Callable[[int], Remark | None]
+    sentence: list[Phrase] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -33,6 +45,13 @@ class Entry:
     top: str
     against: bool  # whether the strongest word speaks against what is explained
     pieces: list[list[Any]]
+    remark: Remark | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The prediction and its probability, if it has one."""
+        prediction = html.label(self.prediction)
+        return prediction if self.confidence is None else f"{prediction} {percent(self.confidence)}"
 
     @property
     def misclassified(self) -> bool:
@@ -48,6 +67,8 @@ class Filters:
     label: str | None = None
     wrong: bool = False
     token: str = ""
+    cell: Sequence[str] | None = None  # a label and a prediction
+    listing: Listing | None = None
 
     @property
     def part(self) -> str:
@@ -57,11 +78,21 @@ class Filters:
     @property
     def by_number(self) -> bool:
         """Whether every text is listed, in the order of the texts."""
-        return self == Filters(token=self.token) and not self.part
+        return self == Filters(token=self.token, listing=self.listing) and not self.part and self.chosen is None
+
+    @property
+    def chosen(self) -> Sequence[int] | None:
+        """The numbers of the texts that are chosen in a panel, in its order, if any are."""
+        return None if self.listing is None else self.listing.numbers
 
     def scope(self, columns: Columns) -> Array:
-        """The numbers of the texts with that prediction and that part."""
+        """The numbers of the texts with that label, that prediction and that part, of those that are chosen."""
         fits = np.ones(len(columns), bool)
+        if self.chosen is not None:
+            fits = np.isin(np.arange(len(columns)), np.array(self.chosen, int))
+        if self.cell is not None:
+            label, prediction = self.cell
+            fits &= (columns.values("label") == label) & (columns.values("prediction") == prediction)
         if self.label is not None:
             fits &= np.array(columns.values("prediction") == self.label, bool)
         if self.part:
@@ -71,6 +102,9 @@ class Filters:
     def arrange(self, scope: Array, columns: Columns) -> Array:
         """The numbers of the texts that are listed, of those in scope, in their order."""
         numbers = scope[columns.misclassified()[scope]] if self.wrong else scope
+        if self.sort == "number" and not self.descending and self.chosen is not None:
+            listed = set(numbers.tolist())
+            return np.array([number for number in self.chosen if number in listed], int)
         if self.sort == "number" or (self.sort == "label" and not columns.is_labelled):
             return numbers[::-1] if self.sort == "number" and self.descending else numbers
         values = columns.values(self.sort)[numbers]
@@ -99,7 +133,7 @@ class Filters:
         count = total if self.by_number else len(listed)
         number = min(number, max(0, count - 1) // PAGE)
         first, end = number * PAGE, min((number + 1) * PAGE, count)
-        rows = [make_entry(at, saliencies[at], columns.label(at)) for at in listed[first:end].tolist()]
+        rows = [make_entry(at, saliencies[at], columns.label(at), self.listing) for at in listed[first:end].tolist()]
         waiting = range(max(first, len(listed)), end)
         return TablePage(self, columns, scope, listed, len(columns), total, number, rows, waiting, opened, text, labels)
 
@@ -127,6 +161,11 @@ class TablePage:
     labels: Sequence[str]  # classes to filter by
 
     @property
+    def table(self) -> "TablePage":
+        """Itself, as of every result that has a table."""
+        return self
+
+    @property
     def listed(self) -> int:
         """The number of texts that are listed, with those that are not explained yet where all are listed."""
         return self.total if self.filters.by_number else len(self.numbers)
@@ -136,10 +175,13 @@ class TablePage:
         """The numbers of the texts in scope whose prediction differs from their label."""
         return self.scope[self.columns.misclassified()[self.scope]]
 
+    @property
+    def pages(self) -> int:
+        return max(0, self.listed - 1) // PAGE + 1
+
     def position(self) -> str:
         """Which page this is, and of how many texts; texts are numbered from 0 as in Python, pages from 1."""
-        pages = -(-self.listed // PAGE)
-        return f"page {self.page + 1} of {pages} · {plural(self.listed, 'text')}" if self.listed else "no text"
+        return f"page {self.page + 1} of {self.pages} · {plural(self.listed, 'text')}" if self.listed else "no text"
 
     def caption(self) -> str:
         """How many texts are misclassified, or what is predicted for them."""
@@ -211,9 +253,13 @@ def are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def make_entry(number: int, saliency: Saliency, label: str | None) -> Entry:
+def make_entry(number: int, saliency: Saliency, label: str | None, listing: Listing | None = None) -> Entry:
     top, positions = strongest_word(saliency)
     share = confidence(saliency)
     against = float(saliency.scores[positions].sum()) < 0
-    pieces = [[text, score, False] for text, score, _ in excerpt(saliency, positions)]
-    return Entry(number, saliency.prediction, None if np.isnan(share) else share, label, top, against, pieces)
+    marked = [] if listing is None else listing.places(saliency)
+    pieces = [
+        [text, score, is_marked and bool(marked)] for text, score, is_marked in excerpt(saliency, marked or positions)
+    ]
+    remark = None if listing is None else listing.remark(number)
+    return Entry(number, saliency.prediction, None if np.isnan(share) else share, label, top, against, pieces, remark)

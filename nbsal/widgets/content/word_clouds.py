@@ -1,4 +1,4 @@
-"""The words of each class, in the order of the model's classes: their sizes, their texts, what they share."""
+"""The words of each class, in the order of the model's classes: their sizes, their texts, and what hiding them does."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -7,53 +7,65 @@ from functools import cached_property
 from typing import Any
 
 from nbsal.corpus.units import Units
+from nbsal.evaluation.audit.result import Audit
 from nbsal.evaluation.clouds import Cloud, display_word, unit_scores
 from nbsal.explain.saliency import Saliency
 from nbsal.model.text.token_text import is_byte_level
 from nbsal.render import colours
+from nbsal.render.headline import Phrase, in_row, percent, phrases, plain
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
-from nbsal.widgets.content.text_table import are
+from nbsal.widgets.content.text_table import Listing, Remark, TablePage, are
 
 NAMED_WORDS, NAMED_CLASSES = 3, 4  # words of a class, and classes, that the sentence names
 BOTH = 2
-MAX_TEXTS = 20  # in the list of a word's texts
-MIN_TEXTS = 3  # with a word, from which it is drawn by its weight
+MIN_TEXTS = 3  # with a word, from which it is drawn by its whole weight
+MOST_TESTED = 200  # words
 MANY_TEXTS = 30  # of a class, from which its words need so many
 
-Piece = tuple[str, int | None, bool]  # a piece of a sentence: text, hue of its class, whether it is a word of a cloud
+# How many texts each class has, and in how many of them each word scores for it.
+Statistics = tuple[Mapping[str, int], Mapping[str, Mapping[str, int]]]
+Changes = tuple[int, int]  # how many of so many decisions hiding a word changes
 
 
 @dataclass(frozen=True)
 class CloudWord:
     """A word of a cloud with its share of the largest weight; `texts` is None for a cloud without texts.
 
-    A word of too few texts has no share: its weight says little about other texts.
+    The share of a word in too few of many texts is lower by as much: its weight says little about other texts.
     """
 
     word: str
     weight: float
-    share: float | None
+    share: float
     texts: int | None
     also: Sequence[str]  # other classes that have it
+    changes: Changes | None = None  # None: it was not hidden
+
+    @property
+    def state(self) -> str:
+        """Whether hiding it "changes" decisions or is "idle", or whether it is only "ranked"."""
+        return "ranked" if self.changes is None else "changes" if self.changes[0] else "idle"
 
 
 @dataclass(frozen=True, eq=False)
 class WordClouds:
-    """Clouds of `count` words per class, and the texts of the word that is picked.
+    """Clouds of `count` words per class, and the page of the table of texts.
 
-    A text is (number, saliency, positions of the word). `total` is the number of texts, of which `text_count` are
-    explained; it is 0 for a finished Cloud, which has no texts. `model_labels` are the classes of the model.
+    `total` is the number of texts, of which `text_count` are explained; it is 0 for a finished Cloud, which has no
+    texts. `model_labels` are the classes of the model. `audit` has the words that were hidden; `untested` says why
+    there is none.
     """
 
     cloud: Cloud
     count: int
-    picked: tuple[str, str] | None
-    texts: Sequence[tuple[int, Saliency, list[int]]]
+    table: TablePage
     text_count: int
     total: int
     model_labels: Sequence[str]
-    statistics: "Statistics"
+    statistics: Statistics
+    audit: Audit | None
+    untested: str
 
     @property
     def labels(self) -> list[str]:
@@ -62,44 +74,48 @@ class WordClouds:
 
     @cached_property
     def words(self) -> dict[str, list[CloudWord]]:
-        """The words of each class, the largest first, and after them those of too few texts."""
+        """The words of each class, the largest first."""
         tops = {label: self._top(label) for label in self.labels}
         classes: dict[str, list[str]] = {}
         for label, top in tops.items():
-            for word, _ in top:
+            for word, _, _ in top:
                 classes.setdefault(word, []).append(label)
         return {
             label: [
                 CloudWord(
                     word,
                     weight,
-                    None if self._is_rare(label, word) else weight / top[0][1],
-                    self.statistics.frequencies[label][word] if self.text_count else None,
+                    size / top[0][2],
+                    self.statistics[1][label][word] if self.text_count else None,
                     [other for other in classes[word] if other != label],
+                    self.changes(label, word),
                 )
-                for word, weight in top
+                for word, weight, size in top
             ]
             for label, top in tops.items()
         }
 
-    def _top(self, label: str) -> list[tuple[str, float]]:
-        """The first words, with their weights; those of too few texts come last."""
-        return sorted(self.cloud.words(label, self.count), key=lambda entry: self._is_rare(label, entry[0]))
+    def changes(self, label: str, word: str) -> Changes | None:
+        """How many decisions for a class hiding a word changes, of those about its texts; None: it was not hidden."""
+        effect = self.effects.get(word)
+        if self.audit is None or effect is None:
+            return None
+        own = self.audit.predictions
+        decided = [
+            (text, after)
+            for text, after in zip(effect.texts, effect.without, strict=True)
+            if self.audit.classes[own[text]] == label
+        ]
+        return sum(after != own[text] for text, after in decided), len(decided)
 
-    def _is_rare(self, label: str, word: str) -> bool:
-        """Whether too few of a class's many texts have a word."""
-        statistics = self.statistics
-        many = statistics.texts.get(label, 0) >= MANY_TEXTS
-        return many and statistics.frequencies[label][word] < MIN_TEXTS
+    def to_test(self) -> list[str]:
+        """The words to hide: the largest of all classes first."""
+        entries = sorted((entry for words in self.words.values() for entry in words), key=lambda entry: -entry.share)
+        return list(dict.fromkeys(entry.word for entry in entries))[:MOST_TESTED]
 
     @property
     def shared(self) -> set[str]:
         return {entry.word for words in self.words.values() for entry in words if entry.also}
-
-    @property
-    def has_rare(self) -> bool:
-        """Whether any word has too few texts."""
-        return any(entry.share is None for words in self.words.values() for entry in words)
 
     @cached_property
     def hues(self) -> dict[str, int | None]:
@@ -107,28 +123,49 @@ class WordClouds:
         classes = self.model_labels or self.labels
         if len(classes) <= len(colours.CLASSES) and {*self.labels} <= {*classes}:
             return {label: classes.index(label) for label in self.labels}
-        texts = self.statistics.texts
+        texts = self.statistics[0]
         likeliest = sorted(self.labels, key=lambda label: -texts[label])[: len(colours.CLASSES)]
         coloured = [label for label in self.labels if label in likeliest]
         return {label: coloured.index(label) if label in coloured else None for label in self.labels}
 
     def caption(self) -> str:
-        """The strongest words of each class, in one sentence."""
-        return "".join(text for text, *_ in self.sentence())
+        """What hiding words does, or the strongest words of each class, in one sentence."""
+        return plain(self.sentence())
 
-    def sentence(self) -> list[Piece]:
-        """The words of each class that scores rank first, in pieces."""
-        classes = self.labels[:NAMED_CLASSES]
-        count = NAMED_WORDS if len(classes) < NAMED_CLASSES else 1
-        lead = f"{self._over()}ranked first for "
-        pieces: list[Piece] = [(lead[0].upper() + lead[1:], None, False)]
-        for i, label in enumerate(classes):
-            words = [entry.word for entry in self.words[label][:count] if entry.share is not None]
-            none = f"no word of {MIN_TEXTS} texts" if self.words[label] else "no word"
-            pieces += [(f"{'; for ' if i else ''}{label}: ", None, False), *_list(words, self.hues[label], none)]
-        more = len(self.labels) - len(classes)
-        end = f"; {more} more class{'' if more == 1 else 'es'} below." if more else "."
-        return [piece for piece in [*pieces, (end, None, False)] if piece[0]]
+    def sentence(self) -> list[Phrase]:
+        """What hiding the words of each class does; before they are hidden, those that scores rank first."""
+        if not self.labels:
+            return phrases(self.table.caption())
+        clauses = [
+            phrases(f"{'; for ' if i else ''}{label}: ", self._named(label)) for i, label in enumerate(self._first)
+        ]
+        more = len(self.labels) - len(clauses)
+        rest = f"; {more} more class{'' if more == 1 else 'es'} below" if more else ""
+        if self.audit is None:
+            lead = f"{self._over()}ranked first for "
+            return phrases(lead[0].upper() + lead[1:], *clauses, f"{rest} ({self.untested}).")
+        states = Counter(entry.state for words in self.words.values() for entry in words)
+        ranked = f" {states['ranked']} ranked, not tested." if states["ranked"] else ""
+        if not states["changes"]:
+            return phrases(f"Hiding any one of {plural(states['idle'], 'word')} changes no decision.{ranked}")
+        idle = f" Hiding {plural(states['idle'], 'other word')} changes none." if states["idle"] else ""
+        return phrases("Hiding a word changes decisions for ", *clauses, f"{rest}.{idle}{ranked}")
+
+    @property
+    def _first(self) -> list[str]:
+        return self.labels[:NAMED_CLASSES]
+
+    def _named(self, label: str) -> list[Phrase]:
+        """The words of a class that the sentence names."""
+        count = NAMED_WORDS if len(self._first) < NAMED_CLASSES else 1
+        words = self.words[label]
+        if self.audit is None:
+            return in_row([[("class", entry.word)] for entry in words[:count]]) or phrases("no word")
+        turning = [(entry, entry.changes) for entry in words if entry.changes is not None and entry.changes[0]]
+        turning.sort(key=lambda pair: -pair[1][0])
+        return in_row([phrases(("class", entry.word), f" {n} of {m}") for entry, (n, m) in turning[:count]]) or phrases(
+            "none"
+        )
 
     def _over(self) -> str:
         """By what the words are named."""
@@ -149,54 +186,68 @@ class WordClouds:
     def hint(self, static: bool = False) -> str:
         """How to read the clouds; nothing can be chosen in those that are `static`."""
         choose = " Select a word to read its texts." if self.text_count and not static else ""
-        shared = " · underlined: shared by several classes" if self.shared else ""
-        few = f" · words in fewer than {MIN_TEXTS} texts are listed, not drawn" if self.has_rare else ""
-        return f"Larger words score higher.{choose}{few}{shared}"
+        bold = " Bold: hiding it changes decisions; italic: ranked, not tested." if self.audit else ""
+        shared = " Underlined: shared by several classes." if self.shared else ""
+        return f"Larger words score higher.{bold}{shared}{choose}"
 
-    def picked_heading(self) -> tuple[str, str]:
-        """In how many texts the picked word scores for its class, and which texts are listed."""
-        if self.picked is None:
-            return "", ""
-        label, word = self.picked
-        if not self.text_count:
-            return "This cloud was saved without its texts.", ""
-        count = len(self.texts)
-        if not count:
-            return f"“{word}” scores for {label} in no text.", ""
-        listed = f"the strongest {MAX_TEXTS}" if count > MAX_TEXTS else "strongest first" if count > 1 else ""
-        return f"“{word}” scores for {label} in {plural(count, 'text')}", listed
+    def describe(self, label: str, entry: CloudWord) -> str:
+        """What is known of a word, after its name."""
+        texts = f" · in {plural(entry.texts, 'text')}" if entry.texts else ""
+        also = f" · also {', '.join(entry.also)}" if entry.also else ""
+        share = f"{percent(entry.share, 0)} of the strongest word"
+        return f" · {label}{texts} · {share}{also} · {self.effect_of(label, entry.word)}"
+
+    def effect_of(self, label: str, word: str) -> str:
+        """What hiding a word does to decisions for a class, or that it was not hidden."""
+        changes = self.changes(label, word)
+        if changes is not None:
+            return f"hiding it changes {changes[0]} of {plural(changes[1], 'decision')} for {label}"
+        if self.audit is not None:
+            return "ranked, not tested"
+        return self.untested
 
     def to_frame(self) -> "pandas.DataFrame":
-        """One row for each class and word."""
+        """One row for each class and word; `changes` are decisions of `tested` ones that hiding it changes."""
         rows = [
-            (label, place, entry.word, entry.weight, entry.texts, bool(entry.also))
+            (label, place, entry.word, entry.weight, entry.texts, bool(entry.also), *(entry.changes or (None, None)))
             for label, words in self.words.items()
             for place, entry in enumerate(words, 1)
         ]
-        return pandas.DataFrame(rows, columns=["class", "place", self.cloud.unit, "weight", "texts", "shared"])
+        names = ["class", "place", self.cloud.unit, "weight", "texts", "shared", "changes", "tested"]
+        return pandas.DataFrame(rows, columns=names)
+
+    @cached_property
+    def effects(self) -> dict[str, Any]:
+        """What hiding each word does, by the word."""
+        return {} if self.audit is None else {effect.word: effect for effect in self.audit.effects}
+
+    def _top(self, label: str) -> list[tuple[str, float, float]]:
+        """The first words, with their weights and what their sizes go by, the largest first."""
+        words = [
+            (word, weight, weight * (1 - self._rarity(label, word)))
+            for word, weight in self.cloud.words(label, self.count)
+        ]
+        return sorted(words, key=lambda entry: -entry[2])
+
+    def _rarity(self, label: str, word: str) -> float:
+        """The share of the texts that a word lacks, of those that the words of a class with many texts need."""
+        many = self.statistics[0].get(label, 0) >= MANY_TEXTS
+        return max(0.0, 1 - self.statistics[1][label][word] / MIN_TEXTS) if many else 0.0
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """How many texts each class has, and in how many of them each word scores for it."""
-
-    texts: Mapping[str, int]
-    frequencies: Mapping[str, Mapping[str, int]]
-
-    @classmethod
-    def of(cls, saliencies: Sequence[Saliency] | Units, labels: Sequence[str], unit: str) -> "Statistics":
-        """Count the texts of each class and word."""
-        if isinstance(saliencies, Units):
-            return cls(Counter(saliencies.classes.tolist()), saliencies.frequencies())
-        texts: Counter[str] = Counter(saliency.explained_class for saliency in saliencies)
-        frequencies: dict[str, Counter[str]] = {label: Counter() for label in labels}
-        byte_level = _is_byte_level(saliencies, unit)
-        for saliency in saliencies:
-            scores: Counter[str] = Counter()
-            for name, score, _ in unit_scores(saliency, unit, normalise=False):
-                scores[display_word(name, byte_level)] += score  # type: ignore[assignment]
-            frequencies[saliency.explained_class].update(word for word, score in scores.items() if score > 0)
-        return cls(texts, frequencies)
+def count_words(saliencies: Sequence[Saliency] | Units, labels: Sequence[str], unit: str) -> Statistics:
+    """Count the texts of each class and word."""
+    if isinstance(saliencies, Units):
+        return Counter(saliencies.classes.tolist()), saliencies.frequencies()
+    texts, frequencies = Counter[str](), {label: Counter[str]() for label in labels}
+    byte_level = _is_byte_level(saliencies, unit)
+    for saliency in saliencies:
+        texts[saliency.explained_class] += 1
+        scores = Counter[str]()
+        for name, score, _ in unit_scores(saliency, unit, normalise=False):
+            scores[display_word(name, byte_level)] += score  # type: ignore[assignment]
+        frequencies[saliency.explained_class].update(word for word, score in scores.items() if score > 0)
+    return texts, frequencies
 
 
 def texts_with(
@@ -208,11 +259,7 @@ def texts_with(
     for number, saliency in enumerate(saliencies):
         if saliency.explained_class != label:
             continue
-        if unit == "word":
-            named = ((entry.text.lower(), entry.tokens) for entry in saliency.words)
-        else:
-            named = ((saliency.tokens[i], (i,)) for i in saliency.row.content)
-        positions = [i for name, tokens in named if display_word(name, byte_level) == word for i in tokens]
+        positions = places_of(saliency, unit, word, byte_level)
         score = float(sum(saliency.scores[i] for i in positions))
         if score > 0:
             rows.append((score, number, saliency, positions))
@@ -220,18 +267,41 @@ def texts_with(
     return [row[1:] for row in rows]
 
 
+def places_of(saliency: Saliency, unit: str, word: str, byte_level: bool) -> list[int]:
+    """The positions of a word, or of a token, as a cloud displays it."""
+    if unit == "word":
+        named = ((entry.text.lower(), entry.tokens) for entry in saliency.words)
+    else:
+        named = ((saliency.tokens[i], (i,)) for i in saliency.row.content)
+    return [i for name, tokens in named if display_word(name, byte_level) == word for i in tokens]
+
+
+def listing_of(saliencies: Sequence[Saliency], unit: str, picked: Sequence[str], clouds: WordClouds) -> Listing:
+    """The texts of a picked word, the strongest first, and what hiding it does to each."""
+    label, word = picked
+    texts = texts_with(saliencies, unit, label, word)
+    byte_level = _is_byte_level(saliencies, unit)
+    effect = clouds.effects.get(word)
+    after = {} if effect is None else dict(zip(effect.texts, effect.without, strict=True))
+
+    def remark(number: int) -> Remark | None:
+        if clouds.audit is None or number not in after:
+            return None
+        changes = after[number] != clouds.audit.predictions[number]
+        return "", f"→ {clouds.audit.classes[after[number]]} without it" if changes else "with or without it"
+
+    count = f"in {plural(len(texts), 'text')}" if texts else "in no text"
+    order = ", strongest first" if len(texts) > 1 else ""
+    heading = phrases(("class", f"“{word}”"), f" scores for {label} {count}{order}")
+    said = clouds.effect_of(label, word)
+    numbers = [number for number, *_ in texts]
+    sentence = phrases(f"{said[0].upper()}{said[1:]}.")
+    return Listing(heading, numbers, lambda saliency: places_of(saliency, unit, word, byte_level), remark, sentence)
+
+
 def _is_byte_level(saliencies: Sequence[Saliency], unit: str) -> bool:
     """Whether the units are the tokens of a byte-level tokenizer."""
     return unit == "token" and any(is_byte_level(saliency.tokens) for saliency in saliencies)
-
-
-def _list(words: Sequence[str], hue: int | None, none: str) -> list[Piece]:
-    """Words of a class, joined as in a sentence; or that there is none."""
-    pieces: list[Piece] = []
-    for i, word in enumerate(words):
-        joint = "" if not i else " and " if i == len(words) - 1 else ", "
-        pieces += [(joint, None, False), (word, hue, True)]
-    return pieces or [(none, None, False)]
 
 
 def arranged(cloud: Cloud, labels: Sequence[str]) -> Cloud:
@@ -244,9 +314,25 @@ def arranged(cloud: Cloud, labels: Sequence[str]) -> Cloud:
 def cloud_traits(clouds: WordClouds, label: str) -> dict[str, Any]:
     """A cloud as the page draws it."""
     words = [
-        {"word": entry.word, "share": entry.share and round(entry.share, 4), "texts": entry.texts}
-        | ({"also": list(entry.also)} if entry.also else {})
+        {
+            "word": entry.word,
+            "share": round(entry.share, 4),
+            "state": entry.state,
+            "line": clouds.describe(label, entry),
+            "cells": [
+                percent(entry.share, 0),
+                "" if entry.texts is None else plural(entry.texts, "text"),
+                "not tested" if entry.changes is None else f"changes {entry.changes[0]} of {entry.changes[1]}",
+            ],
+            "shared": bool(entry.also),
+        }
         for entry in clouds.words[label]
     ]
-    texts = clouds.statistics.texts[label] if clouds.text_count else None
-    return {"label": label, "hue": clouds.hues[label], "texts": texts, "words": words}
+    return {"label": label, "hue": clouds.hues[label], "note": predicted(clouds, label), "words": words}
+
+
+def predicted(clouds: WordClouds, label: str) -> str:
+    """For how many texts a class was predicted."""
+    if not clouds.text_count:
+        return "predicted class"
+    return f"predicted for {plural(clouds.statistics[0][label], 'text')}"

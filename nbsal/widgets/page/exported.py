@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from IPython.display import display
 
-from nbsal.explain.explained import Explained
-from nbsal.render import html
+from nbsal.render import html, sheet_html
 from nbsal.render.exports import Exportable
-from nbsal.support.errors import InputError, UnknownName
+from nbsal.render.sheet import Note, Sheet
+from nbsal.support.errors import UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked
 from nbsal.widgets.page import html_export, live_page, snapshot
@@ -45,13 +45,18 @@ class ExportedWidget(Exportable, CheckedWidget):
         """Wait for a result that comes soon, so that the static HTML of a cell contains it."""
         raise NotImplementedError
 
-    def render_html(self) -> str:
-        """The result as HTML without scripts that passes the sanitizer of notebooks: by default, as a cell shows it."""
-        return str(self.result._repr_html_())
+    def sheet(self) -> Sheet:
+        """What is shown, for a page without scripts, a picture and a terminal: by default, what a result says."""
+        if isinstance(self.result, Exportable):
+            return self.result.sheet()
+        raise NotImplementedError(f"{type(self).__name__} has no picture. Implement sheet(self) to return a Sheet.")
 
-    def render_png(self) -> bytes:
-        """The result as PNG."""
-        raise InputError(f"{type(self).__name__} has no picture. Implement render_png(self) to return one as bytes.")
+    def render_html(self) -> str:
+        """The result as HTML without scripts that passes the sanitizer of notebooks."""
+        try:
+            return super().render_html()
+        except NotImplementedError:
+            return str(self.result._repr_html_())
 
     def to_frame(self) -> "pandas.DataFrame":
         """The numbers on display as a table."""
@@ -127,8 +132,9 @@ class ExportedWidget(Exportable, CheckedWidget):
         return f"{type(self).__name__}: {outcome()}" if outcome else self._title()
 
     def _static_html(self) -> str:
-        missing = html.block_html(repr(self), "", [self.error or self.status])
-        return missing if self.result is None else self.render_html()
+        if self.result is None:
+            return sheet_html.render(Sheet(repr(self), [Note(repr(self))], [self.error or self.status]))
+        return self.render_html()
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         self._wait_briefly()
@@ -148,8 +154,9 @@ class ExportedWidget(Exportable, CheckedWidget):
     def __str__(self) -> str:
         """What the result says, for a terminal."""
         self._require_result(latest=True)
-        if not isinstance(self.result, Explained):
+        try:
+            return self.to_terminal(colours=False)
+        except NotImplementedError:
             frame = self.shown_frame()
             table = "" if frame.empty else f"\n{frame.to_string(index=False, max_rows=ROWS, max_colwidth=WIDTH)}"
             return html.visible(f"{self._page_title()}{table}")
-        return "\n".join([self.result.to_terminal(colours=False), *map(html.visible, self.result.statement().notes)])

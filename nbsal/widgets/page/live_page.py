@@ -31,6 +31,7 @@ UNCHECKED = (
     "This page came over plain http, where a browser cannot check the files of its model: nobody would notice a "
     "damaged or changed one. Open it over https."
 )
+INVITATION = "Edit the text: {name} answers, in this page"
 SAVED = "What you see was saved from Python."
 
 
@@ -75,6 +76,7 @@ def describe(view: Any, folder: Path, page: str, shown: Any = None) -> dict[str,
         "methods": methods,
         "function_words": sorted(FUNCTION_WORDS),
         "inputs": list(view.inputs),
+        "invitation": INVITATION.format(name=copy_name(subject)),
         "needs_server": NEEDS_SERVER.format(page=quote(page)) + SAVED,
         "needs_wasm": NEEDS_WASM + SAVED,
         "unchecked": UNCHECKED,
@@ -83,11 +85,10 @@ def describe(view: Any, folder: Path, page: str, shown: Any = None) -> dict[str,
 
 
 def live_state(state: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    """The traits of a view for a live page: the methods that it runs, and who answers from now on."""
-    note = f"Edit the text: {page['name']} answers, in this page"
-    result = state["_result"] | {"notes": [*state["_result"]["notes"], *filter(None, (page["instead"], note))]}
+    """The traits of a view for a live page: the methods that it runs, and nothing that Python would open."""
+    result = state["_result"] | {"notes": [*state["_result"]["notes"], *filter(None, [page["instead"]])]}
     chosen = {name: with_list(state[name], page["methods"]) for name in ("_choices", "_other_choices") if name in state}
-    return state | chosen | {"_result": result, "_checking": {}, "_seconds": ""}
+    return state | chosen | {"_result": result, "_checking": {}, "_seconds": "", "_next": []}
 
 
 def _instead(method: str, other: str) -> str:

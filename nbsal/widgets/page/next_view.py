@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import traitlets
-from ipywidgets import Widget, widget_serialization
 
 from nbsal.support import rooms
 from nbsal.support.errors import UnknownName
 from nbsal.widgets.page.exported import ExportedWidget
 
+MODEL = "IPY_MODEL_"  # how a page names the model of a widget
 IN_PYTHON = "This page cannot show it here. In a cell: view.below"
 
 
@@ -24,7 +24,7 @@ class Step(NamedTuple):
 class LinkedWidget(ExportedWidget):
     """A widget that ends with the line "Next:": a subclass says which `steps` there are from its result."""
 
-    _below = traitlets.Instance(Widget, None, allow_none=True).tag(sync=True, **widget_serialization)
+    _below = traitlets.Any(None).tag(sync=True, to_json=lambda view, _: view and f"{MODEL}{view.model_id}")
     _next = traitlets.List(traitlets.List()).tag(sync=True)  # of each step its name, its label, whether it needs a file
 
     @property

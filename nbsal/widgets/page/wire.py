@@ -105,7 +105,7 @@ def decision(explanation: Explanation, subject: Subject | None = None) -> dict[s
         "answer": [int(span[1]), int(span[2])] if span and explanation.probabilities.ndim == 2 else None,
         "about_target": explanation.about_target,
         "signed": explanation.signed,
-        "unit": f"score for {explanation.display_name(explanation.target)}" if explanation.about_target else "score",
+        "unit": explanation.unit,
         "legends": legends(explanation.row, np.atleast_2d(explanation.scores)),
         "notes": explanation.notes(),
         "settings": explanation.settings(),

@@ -1,19 +1,15 @@
 // The words of one class as a cloud or as a list: chosen by mouse or by keys.
 
 import type { Context } from "../page/context";
+import type { Cloud, CloudsTraits, Word } from "../page/corpus-traits";
 import { closest, consume, h, uniqueId } from "../page/dom";
-import { formatPercent, plural } from "../page/format";
 import { clamp, nextItem } from "../page/keyboard";
 import { s } from "../page/svg";
-import type { Cloud, CloudsTraits, Word } from "../page/traits";
 import { type Box, layOutCloud, typeSize } from "./cloud-layout";
 
 const PAD = 3; // pixels around a word, which belong to it: its ring is drawn there
 const BELOW = 5; // pixels below the line of letters that an underline needs
-const WEIGHT = 600;
-
-/** A word that is drawn; those of too few texts have no share and are listed. */
-type SizedWord = Word & { share: number };
+const FONTS = { changes: "600", idle: "400", ranked: "italic 400" };
 
 interface Measured extends Box {
   size: number;
@@ -33,8 +29,7 @@ export const hueOf = (hue: number | null) => (hue === null ? "var(--nbsal-ink)" 
 /** @param onRoom hears how many words found no room */
 export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: CloudReadout, signal: AbortSignal) {
   const { get, set, live } = context;
-  const { label, words, texts } = cloud;
-  const sized = words.filter((word): word is SizedWord => word.share !== null); // the others come after them
+  const { label, words, note } = cloud;
   const uid = uniqueId();
   let options: (SVGElement | HTMLElement)[] = [];
   let active = 0;
@@ -53,7 +48,7 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
     active = k;
     options[k]?.classList.add("nbsal-active");
     node.setAttribute("aria-activedescendant", `${uid}-${k}`);
-    readout.say(describe(words[k], label));
+    readout.say(describe(words[k]));
   };
   const pick = (k: number) => {
     if (live) set({ picked: isPicked(k) ? null : [label, words[k].word] });
@@ -79,18 +74,18 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
     focus: () => words.length && activate(options[active] ? active : 0),
     blur: () => readout.say(null),
     click: (event) => wordAt(event) >= 0 && pick(wordAt(event)),
-    pointerover: (event) => readout.say(wordAt(event) < 0 ? null : describe(words[wordAt(event)], label)),
+    pointerover: (event) => readout.say(wordAt(event) < 0 ? null : describe(words[wordAt(event)])),
     pointerleave: () => readout.say(null),
   });
-  const attributes = ({ also }: Word, k: number) => ({
+  const attributes = ({ state, shared }: Word, k: number) => ({
     id: `${uid}-${k}`,
     role: "option",
     "aria-selected": "false",
     "data-word": k,
-    class: `nbsal-word${also ? " nbsal-shared" : ""}`,
+    class: `nbsal-word nbsal-word-${state}${shared ? " nbsal-shared" : ""}`,
   });
   const drawCloud = (width: number) => {
-    const measured = measure(sized, width, getComputedStyle(node).fontFamily);
+    const measured = measure(words, width, getComputedStyle(node).fontFamily);
     const { places, height } = layOutCloud(measured, width);
     homeless = places.filter((place) => !place).length;
     options = [];
@@ -101,7 +96,7 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
       const box = { x: x + 0.5, y: y + 0.5, width: w - 1, height: h - 1, rx: 4 };
       const type = { "font-size": size.toFixed(2), "text-anchor": "middle", x: x + w / 2, y: y + baseline };
       const fit = { textLength: letters.toFixed(2), lengthAdjust: "spacingAndGlyphs" };
-      options[k] = s("g", attributes(sized[k], k), s("rect", box), s("text", { ...type, ...fit }, sized[k].word));
+      options[k] = s("g", attributes(words[k], k), s("rect", box), s("text", { ...type, ...fit }, words[k].word));
       return [options[k]];
     });
     node.replaceChildren(s("svg", { width, height: Math.ceil(height), role: "presentation" }, ...groups));
@@ -110,32 +105,23 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
     homeless = 0;
     options = words.map((word, k) => {
       const bar = h("i");
-      bar.style.setProperty("--length", `${100 * (word.share ?? 0)}%`);
+      bar.style.setProperty("--length", `${100 * word.share}%`);
       return h(
         "div",
         attributes(word, k),
         h("b", { title: word.word }, word.word),
         bar,
-        h("span", {}, word.share === null ? "" : formatPercent(word.share, 0)),
-        h("span", {}, word.texts === null ? "" : plural(word.texts, "text")),
+        ...word.cells.map((cell) => h("span", {}, cell)),
       );
     });
     node.replaceChildren(...options);
   };
   const heading = h("h3", {}, label);
-  const rare = words.filter(({ share }) => share === null).map(({ word }) => word);
-  const rest = h("p", { class: "nbsal-quiet" }, rare.length ? `In too few texts: ${rare.join(", ")}` : "");
   const section = h(
     "section",
     { class: "nbsal-panel nbsal-cloud" },
-    h(
-      "header",
-      {},
-      heading,
-      h("span", {}, texts === null ? "predicted class" : `predicted for ${plural(texts, "text")}`),
-    ),
+    h("header", {}, heading, h("span", {}, note)),
     words.length ? node : h("p", { class: "nbsal-quiet" }, `No word scores for ${label}.`),
-    rest,
   );
   section.style.setProperty("--hue", hueOf(cloud.hue));
   return {
@@ -143,10 +129,6 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
     drawPicked,
     /** Draw the words in the room that there is; how many found none. */
     draw() {
-      const drawn = get("form") === "list" ? words : sized;
-      node.hidden = !drawn.length;
-      rest.hidden = drawn === words || !rare.length;
-      if (!drawn.length) return 0;
       const width = Math.floor(node.clientWidth);
       const key = `${get("form")} ${get("form") === "cloud" ? width : ""}`;
       if (!words.length || (get("form") === "cloud" && !width) || key === drawnFor) return homeless;
@@ -164,24 +146,18 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
   };
 }
 
-/** "dull · negative · in 3 texts · 79 % of the strongest word · also positive" */
-function describe({ word, share, texts, also }: Word, label: string): (Node | string)[] {
-  const occurs = texts === null ? "" : ` \u00b7 in ${plural(texts, "text")}`;
-  const others = also ? ` \u00b7 also ${also.join(", ")}` : "";
-  const size = share === null ? "" : ` \u00b7 ${formatPercent(share, 0)} of the strongest word`;
-  return [h("b", {}, word), ` \u00b7 ${label}${occurs}${size}${others}`];
-}
+const describe = ({ word, line }: Word): (Node | string)[] => [h("b", {}, word), line];
 
 /** The boxes of words as the browser draws them. */
-function measure(words: SizedWord[], width: number, family: string): Measured[] {
+function measure(words: Word[], width: number, family: string): Measured[] {
   const canvas = document.createElement("canvas").getContext("2d");
-  return words.map(({ word, share, also }) => {
+  return words.map(({ word, share, state, shared }) => {
     const size = typeSize(share, width);
-    if (canvas) canvas.font = `${WEIGHT} ${size}px ${family}`;
+    if (canvas) canvas.font = `${FONTS[state]} ${size}px ${family}`;
     const metrics = canvas?.measureText(word);
     const letters = metrics?.width ?? size * word.length * 0.6;
     const above = metrics?.actualBoundingBoxAscent ?? size;
-    const below = Math.max(metrics?.actualBoundingBoxDescent ?? size / 4, also ? BELOW : 0);
+    const below = Math.max(metrics?.actualBoundingBoxDescent ?? size / 4, shared ? BELOW : 0);
     const height = above + below + 2 * PAD;
     return { width: letters + 2 * PAD, height, size, baseline: above + PAD, letters };
   });

@@ -2,23 +2,21 @@
 
 import type { Context } from "../page/context";
 import { h } from "../page/dom";
-import { formatPercent } from "../page/format";
-import type { CompareTraits } from "../page/traits";
-import { largestFirst, markList } from "../panels/ranking";
+import type { ComparedRow, CompareTraits } from "../page/traits";
+import { markList } from "../panels/ranking";
 import type { Mark } from "../text/marks";
 
 const RANKED = "ranked by size, for or against";
-const UNITS = { own: "100 % = each one\u2019s strongest word", shared: "100 % = the strongest word of both" };
 
 /** The letter of an explanation, in a ring for A and on a disc for B. */
 export const badge = (letter: string) =>
-  h("span", { class: `nbsal-badge nbsal-badge-${letter.toLowerCase()}` }, letter);
+  h("span", { class: `nbsal-letter nbsal-letter-${letter.toLowerCase()}` }, letter);
 
 export function pairedDots(context: Context<CompareTraits>) {
   const words = markList(context, "The strongest words", "nbsal-ranking nbsal-dots");
   const [heading, unit] = [h("h3"), h("span")];
   const key = ["A", "B"].map((letter) => h("span", {}, badge(""), ` ${letter}`));
-  key[1].firstElementChild?.classList.add("nbsal-badge-b");
+  key[1].firstElementChild?.classList.add("nbsal-letter-b");
   const node = h(
     "section",
     { class: "nbsal-panel nbsal-evidence" },
@@ -28,33 +26,30 @@ export function pairedDots(context: Context<CompareTraits>) {
   );
   return {
     node,
-    /** @param shares of A and of B: the share that each word has of the strongest */
-    draw(marks: Mark[], texts: string[], [first, second]: number[][], finding: string) {
+    draw(marks: Mark[], rows: ComparedRow[], finding: string, strongest: string) {
       heading.textContent = finding;
       heading.title = `Kendall\u2019s \u03c4 of both rankings of all words, ${RANKED}`;
-      unit.textContent = UNITS[context.get("scale")];
-      const listed = largestFirst(marks.map((_, k) => Math.max(Math.abs(first[k]), Math.abs(second[k]))));
-      const values = listed.flatMap((k) => [first[k], second[k]]);
+      unit.textContent = `100 % = ${strongest}`;
+      const values = rows.flatMap(({ shares }) => shares);
       const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
       const at = (share: number) => (100 * (share - low)) / (high - low || 1);
       words.list.style.setProperty("--zero", `${at(0)}%`);
       words.draw(
-        listed.map((k) => marks[k]),
-        (row) => drawPair(texts[listed[row]], at, first[listed[row]], second[listed[row]]),
+        rows.flatMap(({ token }) => marks.find(({ tokens }) => tokens.includes(token)) ?? []),
+        (row) => drawPair(rows[row], at),
       );
     },
   };
 }
 
-function drawPair(text: string, at: (share: number) => number, first: number, second: number) {
-  const [ring, disc] = ["a", "b"].map((side) => h("u", { class: `nbsal-dot nbsal-badge-${side}` }));
+function drawPair({ name, part, shares, texts }: ComparedRow, at: (share: number) => number) {
+  const [ring, disc] = ["a", "b"].map((side) => h("u", { class: `nbsal-dot nbsal-letter-${side}` }));
   const line = h("i", {}, ring, disc);
-  ring.style.left = `${at(first)}%`;
-  disc.style.left = `${at(second)}%`;
-  line.style.setProperty("--from", `${Math.min(at(first), at(second))}%`);
-  line.style.setProperty("--length", `${Math.abs(at(first) - at(second))}%`);
-  const shares = [first, second].map(
-    (share, i) => `${"AB"[i]} ${formatPercent(Math.round(100 * share) / 100 || 0, 0)}`,
-  );
-  return [h("b", { title: text }, text), line, h("span", {}, shares.join(" \u00b7 "))];
+  const [first, second] = shares.map(at);
+  ring.style.left = `${first}%`;
+  disc.style.left = `${second}%`;
+  line.style.setProperty("--from", `${Math.min(first, second)}%`);
+  line.style.setProperty("--length", `${Math.abs(first - second)}%`);
+  const quiet = part && h("span", { class: "nbsal-quiet" }, part);
+  return [h("b", { title: name + part }, name, quiet), line, ...texts.map((text) => h("span", {}, text))];
 }

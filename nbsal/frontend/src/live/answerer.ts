@@ -8,12 +8,14 @@ import { UnreadableText } from "./wordpiece";
 /** A function that answers questions; `send` is told each answer, and how much has been downloaded. */
 export function answerer(send: (answer: Answer) => void) {
   let engine: Promise<Engine> | null = null;
-  return async ({ number, folder, parts, requests }: Question) => {
+  return async ({ number, folder, ...asked }: Question) => {
     try {
       engine ??= download(folder, (share) => send({ number, share })).then(
         ({ manifest, bytes, tables }) => new Engine(manifest, bytes, tables),
       );
-      send({ number, explained: (await engine).explain(parts, requests) });
+      const { parts } = asked;
+      if ("hidden" in asked) send({ number, probabilities: (await engine).without(parts, asked.hidden) });
+      else send({ number, explained: (await engine).explain(parts, asked.requests) });
     } catch (error) {
       await engine?.catch(() => {
         engine = null; // try again with the next question

@@ -3,16 +3,20 @@
 import { type Token, tokensOf } from "../page/decode";
 import type { Statement, Text } from "../page/traits";
 import { isBlank } from "../text/blank";
+import { scoredWords } from "./candidates";
+import { Check, type Outcome, planned } from "./check";
 import { type Compared, findings } from "./comparison";
 import { decision, type Named, notes, predicted, wiredScores, wiredTokens } from "./decision";
-import type { ClassTarget, Explained, MethodName, Request, Scores } from "./engine";
-import { scoredWords, statement } from "./sentence";
+import type { ClassTarget, Explained, MethodName, Request } from "./engine";
+import { layerWords } from "./layer-words";
+import { shuffler } from "./random";
+import { statement } from "./sentence";
 
 export type ViewName = "highlight" | "layers" | "compare";
 type Inputs = Record<string, unknown>;
 
 /** A text with what was asked about it, and the answer. */
-interface Answered {
+export interface Answered {
   parts: string[];
   requests: Request[];
   explained: Explained;
@@ -44,11 +48,11 @@ export function traitsOf(view: ViewName, answered: Answered) {
   const traits = {
     _tokens: wired,
     _scores: wiredScores(first.rows),
-    _statements: first.rows.map((row) => unchecked(answered, tokens, first, row)),
-    _checking: {},
+    _statements: first.rows.map((row) => statement(findingOf(answered, tokens, row).finding)),
     _preview: false,
     _result: decision(explained, first, requests[0], { named, tokens, parts }),
   };
+  if (view === "layers") return { ...traits, _layer_words: layerWords(tokens, parts, first.rows) };
   return view === "compare" ? { ...traits, ...comparedTraits(answered, tokens) } : traits;
 }
 
@@ -56,7 +60,7 @@ export function traitsOf(view: ViewName, answered: Answered) {
 function comparedTraits({ parts, requests, explained, named }: Answered, tokens: Token[]) {
   const both = explained.results.map((scores, i) => decision(explained, scores, requests[i], { named, tokens, parts }));
   const compared = explained.results.map(({ target, rows, ties }): Compared => {
-    return { ...predicted(explained, named.labels), target, row: rows[0], ties: ties[0] };
+    return { ...predicted(explained.probabilities, named.labels), target, row: rows[0], ties: ties[0] };
   });
   const nameless = { ...named, name: "" };
   const [, ...warnings] = notes(explained, requests[0], named);
@@ -71,20 +75,42 @@ function comparedTraits({ parts, requests, explained, named }: Answered, tokens:
       signed: both.some(({ signed }) => signed),
     },
     _other: both[1],
-    _findings: findings(tokens, parts, compared),
+    _findings: findings(tokens, parts, compared, named.functionWords),
   };
 }
 
-/** What is said of a row of scores. */
-function unchecked(
-  { parts, explained, named }: Answered,
-  tokens: Token[],
-  { target }: Scores,
-  row: Float32Array,
-): Statement {
-  const { prediction, confidence } = predicted(explained, named.labels);
+/** The facts of a row of scores, and the tokens of each word. */
+function findingOf({ parts, explained, named }: Answered, tokens: Token[], row: Float32Array) {
+  const [{ target }] = explained.results;
+  const { prediction, confidence } = predicted(explained.probabilities, named.labels);
   const targetProbability = explained.probabilities[named.labels.indexOf(target)] ?? null; // a contrast has none
-  const { functionWords } = named;
-  const scored = { ...scoredWords(tokens, row, parts), parts: parts.length, functionWords };
-  return statement({ prediction, target, probability: confidence, targetProbability, ...scored });
+  const { units, ...scored } = scoredWords(tokens, row, parts);
+  const decided = { prediction, target, probability: confidence, targetProbability };
+  return { finding: { ...decided, ...scored, parts: parts.length, functionWords: named.functionWords }, units };
 }
+
+/** The check of the sentence about a row of scores: the tokens to hide, set by set, and what is then said. */
+export function checkOf(answered: Answered, number: number) {
+  const { parts, explained, named } = answered;
+  const { pieces, probabilities } = explained;
+  const [{ rows, target, weights }] = explained.results;
+  const row = rows[number];
+  const { finding, units } = findingOf(answered, tokensOf(wiredTokens(explained, parts)), row);
+  const probable = weights.every((weight) => weight >= 0);
+  const outcome = (shares: number[]): Outcome => {
+    if (probable) return { prediction: predicted(shares, named.labels).prediction, value: weighted(shares, weights) };
+    return { prediction: "", value: weighted(shares.map(Math.log), weights) };
+  };
+  const decided = target === finding.prediction || target.startsWith(`${finding.prediction} - `);
+  const raises = !decided && pieces.some(({ special }, i) => !special && row[i] < 0);
+  const ids = (name: "id" | "type") => pieces.map((piece) => piece[name]);
+  const plan = planned({ ...finding, raises, shuffle: shuffler(ids("id"), ids("type")) });
+  return {
+    sets: plan.sets.map((words) => words.flatMap((word) => units[word])),
+    said: (without: number[][]): Statement =>
+      statement(finding, new Check(plan, outcome(probabilities), without.map(outcome), probable, raises)),
+  };
+}
+
+const weighted = (numbers: number[], weights: number[]) =>
+  numbers.reduce((sum, number, i) => (weights[i] ? sum + weights[i] * number : sum), 0);

@@ -1,9 +1,11 @@
 // How far two explanations of a text agree, in the words that Python uses: the sentence and the heading of Compare.
 
 import type { Token } from "../page/decode";
-import { confidence, nameInSentence } from "../page/format";
-import type { Level, Phrase, Scale } from "../page/traits";
+import { confidence, formatPercent, nameInSentence, plural } from "../page/format";
+import type { ComparedFindings, ComparedRow, Level, Phrase, Scale } from "../page/traits";
 import { type Mark, marksOf, totals } from "../text/marks";
+import { isFunctionWord } from "./candidates";
+import { LEANING, unchecked } from "./sentence";
 
 const TOP = 5; // words whose overlap is counted
 const AGREEMENT: [number, string][] = [
@@ -12,7 +14,11 @@ const AGREEMENT: [number, string][] = [
   [0.1, "agree little"],
 ];
 const EQUAL = 0.005; // a difference below half a percent is none
-const LONGEST = 40; // characters of a word in the sentence
+const LONGEST = 40; // characters of a word
+const LISTED = 10;
+const WEIGHTY = 0.25; // share of the strongest word of each from which opposite signs are told
+const MOST_OPPOSITE = 3; // words of opposite signs that are named
+const UNITS = { own: "each one\u2019s strongest word", shared: "the strongest word of both" };
 
 /** One of two explanations. */
 export interface Compared {
@@ -34,18 +40,31 @@ interface Pair {
   orders: number[][];
   /** The size of the largest. */
   largest: number[];
+  /** Words that one counts for and the other against what both explain. */
+  opposite: number[];
 }
 
-export function findings(tokens: Token[], parts: string[], both: Compared[]) {
-  const of = (level: Level) => {
-    const pair = pairOf(tokens, parts, both, level);
-    const sentences = { own: sentence(pair, "own"), shared: sentence(pair, "shared") };
-    return { ...agreement(pair), sentences };
+export function findings(tokens: Token[], parts: string[], both: Compared[], functionWords: ReadonlySet<string>) {
+  const of = (level: Level): ComparedFindings & { agreement: unknown } => {
+    const pair = pairOf(tokens, parts, both, level, functionWords);
+    const statements = { own: unchecked(sentence(pair, "own")), shared: unchecked(sentence(pair, "shared")) };
+    return {
+      ...agreement(pair),
+      units: UNITS,
+      statements,
+      rows: { own: listed(pair, "own"), shared: listed(pair, "shared") },
+    };
   };
   return { word: of("word"), token: of("token") };
 }
 
-function pairOf(tokens: Token[], parts: string[], both: Compared[], level: Level): Pair {
+function pairOf(
+  tokens: Token[],
+  parts: string[],
+  both: Compared[],
+  level: Level,
+  functionWords: ReadonlySet<string>,
+): Pair {
   const marks = marksOf(tokens, level);
   const scores = both.map(({ row }) => totals(marks, row));
   const orders = both.map(({ ties }, i) => {
@@ -54,11 +73,37 @@ function pairOf(tokens: Token[], parts: string[], both: Compared[], level: Level
     return order.sort((a, b) => Math.abs(scores[i][b]) - Math.abs(scores[i][a]));
   });
   const largest = scores.map((row) => row.reduce((most, score) => Math.max(most, Math.abs(score)), 0));
-  return { both, level, parts, marks, scores, orders, largest };
+  const shares = sharesOf(scores, largest);
+  const weight = (place: number) => Math.min(...shares.map((row) => Math.abs(row[place])));
+  const same = both[0].target === both[1].target;
+  const content = marks.map(({ part, start, end }) => !isFunctionWord(parts[part].slice(start, end), functionWords));
+  const apart = (k: number) => content[k] && shares[0][k] * shares[1][k] < 0 && weight(k) >= WEIGHTY;
+  const opposite = [...marks.keys()].filter((k) => same && apart(k));
+  opposite.sort((a, b) => weight(b) - weight(a));
+  return { both, level, parts, marks, scores, orders, largest, opposite };
+}
+
+const sharesOf = (scores: number[][], tops: number[]) =>
+  scores.map((row, i) => row.map((score) => score / (tops[i] || 1)));
+
+const scaled = ({ scores, largest }: Pair, scale: Scale) =>
+  sharesOf(scores, scale === "own" ? largest : largest.map(() => Math.max(...largest)));
+
+/** The strongest words with both shares. */
+function listed(pair: Pair, scale: Scale): ComparedRow[] {
+  const shares = scaled(pair, scale);
+  const size = (place: number) => Math.max(...shares.map((row) => Math.abs(row[place])));
+  const order = [...pair.marks.keys()].sort((a, b) => size(b) - size(a) || a - b).slice(0, LISTED);
+  return order.map((place) => {
+    const both = shares.map((row) => row[place]);
+    const texts = both.map((share, i) => `${"AB"[i]} ${formatPercent(Math.round(100 * share) / 100 || 0, 0)}`);
+    const { name, part } = nameOf(pair, place);
+    return { name, part, token: pair.marks[place].tokens[0], shares: both, texts };
+  });
 }
 
 /** Kendall's rank correlation, as a heading, and the overlap of the top five. */
-function agreement({ orders: [first, second], level }: Pair) {
+function agreement({ orders: [first, second], level, opposite }: Pair) {
   const [top, other] = [first, second].map((order) => new Set(order.slice(0, TOP)));
   const common = [...top].filter((place) => other.has(place)).length;
   const overlap = common / (top.size + other.size - common);
@@ -70,28 +115,46 @@ function agreement({ orders: [first, second], level }: Pair) {
   const tau = Number(rank.toFixed(2)) + 0;
   const degree = AGREEMENT.find(([least]) => tau >= least)?.[1] ?? "do not agree at all";
   const number = tau.toFixed(2).replace("-", "\u2212");
-  return { heading: `Rankings by absolute score ${degree} (\u03c4 = ${number})`, agreement: { rank, overlap } };
+  const signs = opposite.length ? `${plural(opposite.length, level)} with opposite signs; r` : "R";
+  return { heading: `${signs}ankings by absolute score ${degree} (\u03c4 = ${number})`, agreement: { rank, overlap } };
 }
 
 const text = (words: string): Phrase => ["text", words];
 
 function sentence(pair: Pair, scale: Scale): Phrase[] {
-  return [...decisions(pair.both), ...strongest(pair), ...difference(pair, scale), text(".")];
+  return [...decisions(pair.both), ...oppositeSigns(pair), ...strongest(pair), ...difference(pair, scale), text(".")];
 }
 
 /** The prediction, and what is explained if that is something else. */
 function decisions([first, second]: Compared[]): Phrase[] {
   const { prediction, target } = first;
-  const lead: Phrase[] = [["class", prediction], text(`, ${confidence(first.confidence)}. `)];
+  const leaning = first.confidence < LEANING ? [text("leaning ")] : [];
+  const lead: Phrase[] = [...leaning, ["class", prediction], text(`, ${confidence(first.confidence)}. `)];
   if (target !== second.target) {
     return [...lead, text("A explains "), ["class", target], text(", B "), ["class", second.target], text(". ")];
   }
   return target === prediction ? lead : [...lead, text("Both explain "), ["class", target], text(". ")];
 }
 
+/** The weightiest words that one counts for and the other against. */
+function oppositeSigns(pair: Pair): Phrase[] {
+  const clauses = [
+    ["against", "for"],
+    ["for", "against"],
+  ].map(([side, other]) => {
+    const mine = pair.opposite.slice(0, MOST_OPPOSITE).filter((k) => pair.scores[0][k] < 0 === (side === "against"));
+    const names = new Map(mine.map((place) => phrases(pair, place, 0)).map((name) => [JSON.stringify(name), name]));
+    const row = [...names.values()].flatMap((name, i): Phrase[] => {
+      return i === 0 ? name : [text(i === names.size - 1 ? " and " : ", "), ...name];
+    });
+    return row.length ? [text("A counts "), ...row, text(` ${side}, B ${other}. `)] : [];
+  });
+  return clauses.flat();
+}
+
 /** The strongest word of each, and how many of the strongest they share. */
 function strongest(pair: Pair): Phrase[] {
-  const { level, orders, scores, largest } = pair;
+  const { level, orders, largest } = pair;
   const [first, second] = orders.map(([place]) => place);
   const words = [phrases(pair, first, 0), phrases(pair, second, 1)];
   if (orders[0].length === 1) return [text(`The only ${level} is `), ...words[0]];
@@ -111,30 +174,32 @@ function strongest(pair: Pair): Phrase[] {
     const rest = shared ? [text(`; they ${shared}`)] : [];
     return [text("A names "), ...words[0], text(" first, B "), ...words[1], ...rest];
   }
-  const sides = scores.map((row) => (row[first] < 0 ? "against" : "for"));
-  const apart = sides[0] === sides[1] ? "" : `, A ${sides[0]} and B ${sides[1]}`;
-  const rest = shared && (apart ? "; they " : " and ") + shared;
-  return [text("Both name "), ...words[0], text(` first${apart}${rest}`)];
+  return [text("Both name "), ...words[0], text(` first${shared && ` and ${shared}`}`)];
 }
 
 /** The word about which both differ most. */
 function difference(pair: Pair, scale: Scale): Phrase[] {
-  const { level, orders, scores, largest } = pair;
+  const { level, orders, largest } = pair;
   if (orders[0].length === 1 || !largest.every(Boolean)) return [];
-  const tops = scale === "own" ? largest : largest.map(() => Math.max(...largest));
-  const shares = scores.map((row, i) => row.map((score) => score / tops[i]));
+  const shares = scaled(pair, scale);
   const apart = (place: number) => Math.abs(shares[0][place] - shares[1][place]);
   const most = [...orders[0]].sort((a, b) => apart(b) - apart(a) || a - b)[0];
   if (apart(most) < EQUAL) return [text(`; they score every ${level} alike`)];
+  if (pair.opposite.slice(0, MOST_OPPOSITE).includes(most)) return [];
   const side = Math.abs(shares[1][most]) > Math.abs(shares[0][most]) ? 1 : 0;
   return [text("; they differ most about "), ...phrases(pair, most, side)];
 }
 
 /** A word, marked by the sign of its score in one of the explanations, and its part of a pair. */
-function phrases({ marks, parts, scores }: Pair, place: number, side: number): Phrase[] {
+function phrases(pair: Pair, place: number, side: number): Phrase[] {
+  const { name, part } = nameOf(pair, place);
+  const kind = pair.scores[side][place] < 0 ? "against" : "for";
+  return [[kind, nameInSentence(name)], ...(part ? [text(part)] : [])];
+}
+
+function nameOf({ marks, parts }: Pair, place: number) {
   const { part, start, end } = marks[place];
   const word = parts[part].slice(start, end).split(/\s+/).join(" ");
-  const short = word.length > LONGEST ? `${word.slice(0, LONGEST - 1)}\u2026` : word;
-  const where = parts.length > 1 ? [text(` (${part ? "second" : "first"} text)`)] : [];
-  return [[scores[side][place] < 0 ? "against" : "for", nameInSentence(short)], ...where];
+  const name = word.length > LONGEST ? `${word.slice(0, LONGEST - 1)}\u2026` : word;
+  return { name, part: parts.length > 1 ? ` (${part ? "second" : "first"} text)` : "" };
 }

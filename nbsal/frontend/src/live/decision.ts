@@ -53,7 +53,7 @@ export function wiredScores(rows: Float32Array[]): DataView {
 }
 
 /** The likeliest class, and its probability. */
-export function predicted({ probabilities }: Explained, labels: string[]) {
+export function predicted(probabilities: number[], labels: string[]) {
   const place = probabilities.indexOf(Math.max(...probabilities));
   return { prediction: labels[place], confidence: probabilities[place] };
 }
@@ -65,7 +65,7 @@ export function decision(
   { named, tokens, parts }: { named: Named; tokens: Token[]; parts: string[] },
 ): Decision {
   const { method, layer } = request;
-  const { prediction, confidence } = predicted(explained, named.labels);
+  const { prediction, confidence } = predicted(explained.probabilities, named.labels);
   const shares = named.labels.map((label, i): [string, number] => [label, explained.probabilities[i]]);
   shares.sort(([, first], [, second]) => second - first);
   const contrary = target === prediction ? "" : `, explained: ${target}`;

@@ -25,6 +25,8 @@ export interface Request {
 export interface Scores {
   /** What was explained, as Python calls it. */
   target: string;
+  /** Of the logits in it. */
+  weights: number[];
   /** For each layer the score of each token. */
   rows: Float32Array[];
   /** Numbers that order tokens of equal score. */
@@ -84,6 +86,17 @@ export class Engine {
     return { pieces, begins, dropped, probabilities, results };
   }
 
+  /** The probability of each class without some tokens; the others keep their places. */
+  without(parts: string[], hidden: number[]): number[] {
+    const { pieces, used } = this.runOf(parts);
+    const places = [...pieces.keys()].filter((place) => !hidden.includes(place));
+    const left = places.map((place) => pieces[place]);
+    const [ids, types] = [left.map(({ id }) => id), left.map(({ type }) => type)];
+    const { logits } = this.network.forward(ids, types, places);
+    this.memory.release(used);
+    return softmaxOf(logits);
+  }
+
   private runOf(parts: string[]): Run {
     const key = JSON.stringify(parts);
     if (this.run?.key === key) return this.run;
@@ -91,7 +104,7 @@ export class Engine {
     this.memory.release(this.ready);
     const { pieces, dropped } = this.tokenizer.encode(parts, this.manifest.sizes.longest);
     const [ids, types] = [pieces.map(({ id }) => id), pieces.map(({ type }) => type)];
-    const trace = this.network.forward(ids, types);
+    const trace = this.network.forward(ids, types, [...pieces.keys()]);
     const begins = beginsWord(pieces, parts);
     const maps = { signed: new Map(), normalisers: new Map() };
     this.run = { key, pieces, begins, dropped, trace, used: this.memory.used, ...maps };
@@ -106,7 +119,7 @@ export class Engine {
     const plain = layers.map((at) => (method.endsWith("gradcam") ? signed[at].map((s) => Math.max(0, s)) : signed[at]));
     const rows = method.startsWith("decoded") ? this.decoded(run, layers, plain, tau) : plain;
     const ties = layers.map((at) => Float32Array.from(signed[at]));
-    return { target: name, rows: rows.map((row) => Float32Array.from(row)), ties };
+    return { target: name, weights, rows: rows.map((row) => Float32Array.from(row)), ties };
   }
 
   private signed(run: Run, weights: number[]): Float64Array[] {

@@ -4,9 +4,11 @@
 import kernel from "../../kernel/kernel.wasm";
 import { h } from "../page/dom";
 import { offlineModel, show as showOffline, type View } from "../page/offline";
+import type { Decision } from "../page/traits";
 import { answerer } from "./answerer";
-import type { Answer, Question } from "./messages";
-import { type Explain, type LivePage, liveModel } from "./model";
+import type { Explained } from "./engine";
+import type { Answer, Asked, Question } from "./messages";
+import { type LiveEngine, type LivePage, liveModel } from "./model";
 
 type State = Record<string, unknown>;
 
@@ -21,11 +23,17 @@ if (!inPage) {
 /** Show a view that answers; where the page cannot run the model, its saved explanation and the reason. */
 export async function show(view: View | string, state: State, el: HTMLElement, page: LivePage) {
   const why = obstacle(page);
-  const model = (live: State) => (why ? offlineModel(live) : liveModel(live, page, asker(page)));
+  const model = (live: State) => (why ? offlineModel(live) : liveModel(invited(live, page), page, asker(page)));
   const shown = await showOffline(view, { ...state, _live: !why }, el, model);
   const note = why || (isSecureContext ? "" : page.unchecked);
   if (note) el.before(h("p", { class: "nbsal-live-note", role: "note" }, note));
   return shown;
+}
+
+/** The traits of a view that says what its reader can do. */
+function invited(state: State, { invitation }: LivePage): State {
+  const result = state._result as Partial<Decision>;
+  return { ...state, _result: { ...result, notes: [...(result.notes ?? []), invitation] } };
 }
 
 /** Why the model cannot run here, or "". */
@@ -39,17 +47,17 @@ function obstacle({ needs_server, needs_wasm }: LivePage) {
   return "Segmenter" in Intl ? "" : needs_wasm;
 }
 
-interface Asked {
+interface Pending {
   question: Question;
   receive(answer: Answer): void;
 }
 
-/** A function that asks the worker, which starts with the first question. */
-function asker({ folder }: LivePage): Explain {
+/** Asks the worker, which starts with the first question. */
+function asker({ folder }: LivePage): LiveEngine {
   const address = new URL(`${folder}/`, document.baseURI).href;
-  const pending = new Map<number, Asked>();
+  const pending = new Map<number, Pending>();
   const receive = (answer: Answer) => pending.get(answer.number)?.receive(answer);
-  let ask: ((question: Question) => void) | null = null;
+  let send: ((question: Question) => void) | null = null;
   let count = 0;
   const start = () => {
     try {
@@ -64,22 +72,26 @@ function asker({ folder }: LivePage): Explain {
   };
   /** Answer without a worker: a policy without blob: ends it before it starts. */
   const answerHere = () => {
-    ask = answerer(receive);
-    for (const { question } of pending.values()) ask(question);
+    send = answerer(receive);
+    for (const { question } of pending.values()) send(question);
   };
-  return (parts, requests, report) =>
-    new Promise((resolve, reject) => {
-      ask ??= start();
-      const question: Question = { number: count++, folder: address, parts, requests };
+  const ask = (asked: Asked, report: (share: number) => void = () => {}) =>
+    new Promise<Answer>((resolve, reject) => {
+      send ??= start();
+      const question: Question = { ...asked, number: count++, folder: address };
       pending.set(question.number, {
         question,
-        receive({ number, share, explained, error }) {
-          if (share !== undefined) return report(share);
-          pending.delete(number);
-          if (explained) resolve(explained);
-          else reject(new Error(error));
+        receive(answer) {
+          if (answer.share !== undefined) return report(answer.share);
+          pending.delete(question.number);
+          if (answer.error === undefined) resolve(answer);
+          else reject(new Error(answer.error));
         },
       });
-      ask(question);
+      send(question);
     });
+  return {
+    explain: async (parts, requests, report) => (await ask({ parts, requests }, report)).explained as Explained,
+    without: async (parts, hidden) => (await ask({ parts, hidden })).probabilities as number[],
+  };
 }

@@ -3,8 +3,9 @@
 import type { Message, Model } from "../page/context";
 import { formatPercent } from "../page/format";
 import { offlineModel } from "../page/offline";
-import type { MethodChoice, Text } from "../page/traits";
-import { partsOf, refusal, requestsOf, traitsOf, type ViewName } from "./answers";
+import type { MethodChoice, Statement, Text } from "../page/traits";
+import { type Answered, partsOf, refusal, requestsOf, traitsOf, type ViewName } from "./answers";
+import { checker } from "./checker";
 import type { Explained, Request } from "./engine";
 
 type State = Record<string, unknown>;
@@ -25,6 +26,8 @@ export interface LivePage {
   function_words: string[];
   /** The traits whose change needs a new result. */
   inputs: string[];
+  /** What the reader can do, and who then answers. */
+  invitation: string;
   /** What is said where the page was opened from disk, and where it cannot run the model. */
   needs_server: string;
   needs_wasm: string;
@@ -32,12 +35,17 @@ export interface LivePage {
   unchecked: string;
 }
 
-export type Explain = (parts: string[], requests: Request[], report: (share: number) => void) => Promise<Explained>;
+/** A model that runs in the page. */
+export interface LiveEngine {
+  explain(parts: string[], requests: Request[], report: (share: number) => void): Promise<Explained>;
+  /** The probability of each class without some tokens. */
+  without(parts: string[], hidden: number[]): Promise<number[]>;
+}
 
 const MOST_PROGRESS = 0.99; // until the result is there
 const SETTINGS = ["method", "layer", "target", "tau"]; // that Compare has twice
 
-export function liveModel(state: State, page: LivePage, explain: Explain): Model<State> {
+export function liveModel(state: State, page: LivePage, engine: LiveEngine): Model<State> {
   const model = offlineModel(state);
   const named = {
     name: page.name,
@@ -50,13 +58,17 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
   const setAll = (traits: State) => {
     for (const [name, value] of Object.entries(traits)) model.set(name, value);
   };
+  const checks = checker(model, engine.without);
   let requested = inputs();
+  let shown: Answered | null = null; // in this page
   let latest = 0; // the number of the newest request
   let waits = false;
   let runs = false;
 
   const request = () => {
     requested = inputs();
+    shown = null;
+    checks.end();
     latest++;
     waits = true;
     setAll({ error: "", progress: null, status: "computing" });
@@ -69,11 +81,14 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
     const [number, values, start] = [latest, requested, performance.now()];
     const isLatest = () => number === latest;
     try {
-      const traits = await answer(values);
-      if (isLatest()) display(traits, values, (performance.now() - start) / 1000);
+      const answered = await answer(values);
+      if (isLatest()) display(answered, values, (performance.now() - start) / 1000);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
-      if (isLatest()) setAll({ error: text, progress: null, status: "error" });
+      if (isLatest()) {
+        checks.end({});
+        setAll({ error: text, progress: null, status: "error" });
+      }
     }
     runs = false;
     void next();
@@ -87,13 +102,23 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
       model.set("_left", formatPercent(Math.min(share, MOST_PROGRESS), 0));
       model.set("progress", share < 1 ? share : null);
     };
-    const explained = await explain(parts, requests, report);
-    return traitsOf(page.view, { parts, requests, explained, named });
+    const explained = await engine.explain(parts, requests, report);
+    return { parts, requests, explained, named };
   };
-  const display = (traits: State, values: State, seconds: number) => {
+  const display = (answered: Answered, values: State, seconds: number) => {
+    shown = answered;
+    const { _statements, ...traits } = traitsOf(page.view, answered);
     setAll({ ...traits, _inputs: values });
     setAll({ _rev: (state._rev as number) + 1 }); // a view redraws once, when all is there
     setAll({ _seconds: `Up to date \u00b7 ${seconds.toFixed(1)} s`, progress: null, status: "ready" });
+    check(_statements);
+  };
+  /** Say what is known, and check it; Compare says only how far two explanations agree. */
+  const check = (said?: Statement[], asked = state.check !== false && page.view !== "compare") => {
+    if (!shown) return;
+    const last = shown.explained.results[0].rows.length - 1;
+    const row = page.view === "layers" ? Math.min((state.layer as number | null) ?? last, last) : 0;
+    checks.check(shown, row, asked, said);
   };
 
   const describe = (trait: string, choices: string) => {
@@ -110,14 +135,23 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
     return "swapped";
   };
   const cancel = () => {
+    if (shown) {
+      checks.offer();
+      return "cancelled";
+    }
     latest++;
     waits = false;
+    checks.end({});
     setAll({ progress: null, status: "cancelled" });
     return "cancelled";
   };
   const replies: Record<string, () => unknown> = {
     methods: () => page.methods,
     skip_pause: () => "skipped",
+    check() {
+      check(undefined, true);
+      return "checking";
+    },
     cancel,
     swap,
   };
@@ -127,6 +161,7 @@ export function liveModel(state: State, page: LivePage, explain: Explain): Model
     set(name: string, value: unknown) {
       model.set(name, value);
       if (name === "text") setAll({ selection: [], hover: null }); // positions in another text mean nothing in it
+      if (name === "layer" && page.view === "layers") check();
       if (name === "method") describe("method", "_choices");
       if (name === "other_method") describe("other_method", "_other_choices");
     },

@@ -76,8 +76,8 @@ export class Network {
     return this.tokens;
   }
 
-  forward(ids: number[], types: number[]): Trace {
-    const hidden = [this.embed(ids, types)];
+  forward(ids: number[], types: number[], places: number[]): Trace {
+    const hidden = [this.embed(ids, types, places)];
     const blocks: BlockTrace[] = [];
     for (const block of this.blocks) {
       const { output, trace } = this.forwardBlock(block, hidden[hidden.length - 1]);
@@ -104,7 +104,7 @@ export class Network {
     return gradients;
   }
 
-  private embed(ids: number[], types: number[]): Matrix {
+  private embed(ids: number[], types: number[], places: number[]): Matrix {
     const { memory, sizes } = this;
     const sums = memory.zeros(ids.length, sizes.width);
     const embedded = memory.zeros(ids.length, sizes.width);
@@ -112,7 +112,8 @@ export class Network {
     for (const [row, id] of ids.entries()) {
       for (let k = 0; k < sizes.width; k++) {
         const place = row * sizes.width + k;
-        to[place] = from[id * sizes.width + k] + this.types[types[row] * sizes.width + k] + positions[place];
+        const position = positions[places[row] * sizes.width + k];
+        to[place] = from[id * sizes.width + k] + this.types[types[row] * sizes.width + k] + position;
       }
     }
     layerNorm(to, memory.numbers(embedded), this.embeddingNorm);

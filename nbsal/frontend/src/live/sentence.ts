@@ -1,24 +1,14 @@
-// What is said of a result that nothing has checked: the decision and the words that are ranked first, as in Python.
+// What is said of a result, in the words of Python: the decision, the words that are ranked first, and what hiding does.
 
-import type { Token } from "../page/decode";
-import { confidence, nameInSentence } from "../page/format";
+import { confidence, nameInSentence, plural } from "../page/format";
 import type { Phrase, Statement } from "../page/traits";
-import { marksOf, totals } from "../text/marks";
+import { type Candidate, candidates, contentCandidates, proposed, sizeOf, type Word } from "./candidates";
+import type { Check, Outcome } from "./check";
 
-const LEANING = 0.6; // probability below which a decision is doubtful
+export const LEANING = 0.6; // probability below which a decision is doubtful
 const MOST = 0.5; // share of the scores on special tokens above which the sentence is about the words alone
-const MOST_FOR = 5;
-const MOST_AGAINST = 2;
-const MOST_NAMED = 3;
-const ENOUGH = 0.6; // share of the scores of one side that the named words hold
-const NOTABLE_SCORE = 0.25; // share of the largest score from which a word on the other side is named
 const SINGLED_OUT = 0.05; // share of all scores above which a single word counts
-
-export interface Word {
-  text: string;
-  score: number;
-  part: number;
-}
+const NUMBERS = "no one two three four five six seven eight nine ten".split(" ");
 
 /** The facts that a sentence is made of. */
 export interface Finding {
@@ -34,59 +24,53 @@ export interface Finding {
   functionWords: ReadonlySet<string>;
 }
 
-/** Equal words of a part, which count together. */
-interface Candidate extends Word {
-  count: number;
+/** What is said of a result. Of what Python advises beyond it, a page can do nothing. */
+export function statement(finding: Finding, check?: Check): Statement {
+  const state = check ? (check.supported ? "supported" : "weak") : "unchecked";
+  const badge = check ? `${plural(check.plan.tried + check.random.length, "set")} hidden` : "not checked";
+  const said = (...rest: (string | Phrase[])[]): Statement => {
+    return { sentence: phrases(...lead(finding), ...rest), state, badge, evidence_line: "", effects: [], advice: "" };
+  };
+  if (!finding.words.length) return { ...said(), badge: "" };
+  if (!sizeOf(finding.words)) return said(" ", everyZero(finding));
+  if (!check) return said(" ", ...scores(finding));
+  return { ...said(" ", ...checked(finding, check)), ...measured(finding, check) };
 }
 
-export function statement(finding: Finding): Statement {
-  const sentence = finding.words.length ? [...lead(finding), text(" "), ...scores(finding)] : lead(finding);
+/** A sentence that nothing has checked. */
+export const unchecked = (sentence: Phrase[]): Statement => {
   return { sentence, state: "unchecked", badge: "not checked", evidence_line: "", effects: [], advice: "" };
-}
+};
 
-/** The words of a text with their scores, and the share of all scores that lies on special tokens. */
-export function scoredWords(tokens: Token[], row: ArrayLike<number>, parts: string[]) {
-  const marks = marksOf(tokens, "word");
-  const sums = totals(marks, row);
-  const words = marks.map(({ part, start, end }, i): Word => {
-    return { text: parts[part].slice(start, end), score: sums[i], part };
-  });
-  const size = (counts: (token: Token) => boolean) =>
-    tokens.reduce((sum, token, i) => sum + (counts(token) ? Math.abs(row[i]) : 0), 0);
-  const total = size(() => true);
-  return { words, special: total ? size((token) => token.special) / total : 0 };
-}
+/** A sentence of plain words and lists of phrases. */
+const phrases = (...parts: (string | Phrase[])[]) =>
+  parts.flatMap((part): Phrase[] => (typeof part !== "string" ? part : part ? [["text", part]] : []));
 
-const text = (words: string): Phrase => ["text", words];
+const className = (name: string): Phrase[] => [["class", name]];
 
-function lead({ prediction, target, probability, targetProbability }: Finding): Phrase[] {
+function lead({ prediction, target, probability, targetProbability }: Finding) {
   if (target !== prediction) {
     const named = target.replaceAll(" - ", " \u2212 "); // of a contrast
     const share = targetProbability === null ? "" : ` (${confidence(targetProbability)})`;
-    return [text(named === target ? "Why not " : "Why "), ["class", named], text(`${share}?`)];
+    return [named === target ? "Why not " : "Why ", className(named), `${share}?`];
   }
-  const leaning = probability < LEANING ? [text("leaning ")] : [];
-  return [...leaning, ["class", prediction], text(`, ${confidence(probability)}`), text(".")];
+  return [probability < LEANING ? "leaning " : "", className(prediction), `, ${confidence(probability)}.`];
 }
 
-function scores(finding: Finding): Phrase[] {
+function scores(finding: Finding) {
   const words = candidates(finding.words);
-  const total = sizeOf(finding.words);
-  if (!total) return [text(everyZero(finding))];
-  if (Math.max(...words.map(({ score }) => Math.abs(score))) <= SINGLED_OUT * total) {
-    return [text("No single word stands out.")];
+  if (Math.max(...words.map(({ score }) => Math.abs(score))) <= SINGLED_OUT * sizeOf(finding.words)) {
+    return ["No single word stands out."];
   }
-  const content = candidates(
-    finding.words.map((word) => (isFunctionWord(word, finding) ? { ...word, score: 0 } : word)),
-  );
+  const content = contentCandidates(finding.words, finding.functionWords);
   const [bestContent, againstContent] = [side(content, 1), side(content, -1)];
   const best = proposed(bestContent.length ? bestContent : side(words, 1));
   const against = best.length || againstContent.length ? againstContent : side(words, -1);
   const among = finding.special > MOST ? " among the words" : "";
   return [
-    ...(best.length ? [text(`Ranked first${among}: `), ...names(best, finding)] : [text("No word speaks for it")]),
-    ...(against.length ? [text("; against it: "), ...names(against, finding)] : []),
-    text(" (not checked)."),
+    ...(best.length ? [`Ranked first${among}: `, names(best, finding)] : ["No word speaks for it"]),
+    ...(against.length ? ["; against it: ", names(against, finding)] : []),
+    finding.parts > 1 ? "; not checked." : " (not checked).",
   ];
 }
 
@@ -95,56 +79,100 @@ const everyZero = ({ special }: Finding) =>
     ? "Every word scores 0: all of the score is on special tokens. Try another layer, or occlusion."
     : "Every word scores 0: the output is saturated or does not depend on the words. Try occlusion.";
 
-/** Whether a word is punctuation, or carries grammar rather than content. */
-function isFunctionWord(word: Word, { functionWords }: Finding) {
-  const plain = word.text
-    .toLowerCase()
-    .replaceAll("\u2019", "'")
-    .replace(/^'+|'+$/g, "");
-  return !/[\p{L}\p{N}]/u.test(plain) || functionWords.has(plain);
-}
-
 /** The words for the target (1) or against it (-1). */
 const side = (words: Candidate[], sign: number) => words.filter(({ score }) => sign * score > 0);
 
-const sizeOf = (words: Word[]) => words.reduce((sum, { score }) => sum + Math.abs(score), 0);
-
-/** The strongest words for the target, then those against it. */
-function candidates(words: Word[]): Candidate[] {
-  const merged = merge(words);
-  const most = Math.max(...merged.map(({ score }) => Math.abs(score)));
-  const bySize = (first: Word, second: Word) => Math.abs(second.score) - Math.abs(first.score);
-  const best = merged.filter(({ score }) => score > 0).sort(bySize);
-  const second = merged.filter(({ score }) => score < 0 && -score >= NOTABLE_SCORE * most).sort(bySize);
-  return [...best.slice(0, MOST_FOR), ...second.slice(0, MOST_AGAINST)];
-}
-
-/** The first of some words until they hold most of the score of all. */
-function proposed(words: Candidate[]): Candidate[] {
-  const total = sizeOf(words);
-  const first: Candidate[] = [];
-  for (const word of words.slice(0, MOST_NAMED)) if (sizeOf(first) < ENOUGH * total) first.push(word);
-  return first;
-}
-
-function merge(words: Word[]): Candidate[] {
-  const places = new Map<string, Word[]>();
-  for (const word of words) {
-    const key = `${word.part} ${word.text.toLowerCase()}`;
-    places.set(key, [...(places.get(key) ?? []), word]);
+function checked(finding: Finding, check: Check) {
+  const { named, together, random, plan, probable } = check;
+  if (!named.length) return ["No word speaks for it."];
+  const words = namesOf(named, finding, check);
+  const would = [words, ...outcomeWords(together, finding, check)];
+  const largest = `(${largestRandom(check)})`;
+  const others = random.length ? ` (random words: ${bound(check)})` : "";
+  if (check.supported) return ["Without ", ...would, check.turns(together) ? "" : others, "."];
+  if (check.moves(together)) {
+    const asMuch = `, but ${draws(check, check.asMuch, "does", "do")} as much ${largest}`;
+    return ["Without ", ...would, check.counts(together) ? asMuch : others, "."];
   }
-  return [...places.values()].map((same) => {
-    const strongest = same.reduce((most, word) => (Math.abs(word.score) > Math.abs(most.score) ? word : most));
-    return { ...strongest, score: same.reduce((sum, { score }) => sum + score, 0), count: same.length };
-  });
+  const changing = random.filter(check.counts).length;
+  const more = changing ? `; ${draws(check, changing, "changes", "change")} more ${largest}` : "";
+  if (probable && plan.tried > 1) {
+    const none = `None of the ${plan.tried} sets of words that the scores propose turns it: without `;
+    return [none, ...would, more, "."];
+  }
+  const them = named.length > 1 ? "them" : "it";
+  const nothing = `, but without ${them} nothing changes (${valueWords(together.value, check)})`;
+  return ["The scores name ", words, nothing, more, "."];
 }
+
+/** "it would be negative (positive 12 %)" or "it would still be positive, at 61 %" */
+function outcomeWords(outcome: Outcome, { prediction, target }: Finding, check: Check) {
+  const value = valueWords(outcome.value, check);
+  if (!outcome.prediction) return [` it would be ${value}`];
+  if (check.turns(outcome)) {
+    const share = outcome.prediction === target ? value : `${target} ${value}`;
+    return [" it would be ", className(outcome.prediction), ` (${share})`];
+  }
+  if (target !== prediction) return [`, ${target} would have ${value}`];
+  return [" it would still be ", className(outcome.prediction), `, at ${value}`];
+}
+
+/** "one of two random words does" */
+function draws({ random, plan }: Check, count: number, does: string, do_: string) {
+  const unit = plan.drawn === 1 ? "word" : "set";
+  if (random.length === 1) return `a random ${unit} ${does}`;
+  return `${numberWord(count)} of ${numberWord(random.length)} random ${unit}s ${count === 1 ? does : do_}`;
+}
+
+/** The line that says how it was checked, and the value without each set of words. */
+function measured(finding: Finding, check: Check): Pick<Statement, "evidence_line" | "effects"> {
+  const { named, alone, together, random, plan } = check;
+  if (!named.length) return { evidence_line: "", effects: [] };
+  const count = `${numberWord(plan.drawn)} random word${plan.drawn === 1 ? "" : "s"}`;
+  const several = random.length > 1;
+  const change = [check.whole, together].map(({ value }) => valueWords(value, check));
+  const beside = random.length
+    ? `; ${count}${several ? `, ${numberWord(random.length)} draws` : ""}: ${bound(check)}`
+    : "";
+  const hidden: [string | Phrase[], Outcome][] = [[namesOf([0], finding, check), alone]];
+  if (named.length > 1 || named[0]) hidden.push([namesOf(named, finding, check), together]);
+  const largest = check.largestRandom;
+  if (largest) hidden.push([count + (several ? `, the largest change of ${random.length}` : ""), largest]);
+  return {
+    evidence_line: `${change[0].replace("\u202f%", "")} \u2192 ${change[1]}${beside}`,
+    effects: hidden.map(([words, { value }]) => [
+      `without ${phrases(words)
+        .map(([, text]) => text)
+        .join("")}`,
+      valueWords(value, check),
+      check.probable ? value : null,
+    ]),
+  };
+}
+
+const valueWords = (value: number, { probable }: Check) =>
+  probable ? confidence(value) : String(Number(value.toPrecision(4))).replace("-", "\u2212");
+
+/** The value without those random words that change it most. */
+const largestRandom = (check: Check) => valueWords(check.largestRandom?.value ?? 0, check);
+
+/** What the values of all random draws keep to. */
+const bound = (check: Check) =>
+  (check.random.length > 1 ? (check.raises ? "at most " : "at least ") : "") + largestRandom(check);
+
+const numberWord = (count: number) => NUMBERS[count] ?? String(count);
+
+const namesOf = (numbers: number[], finding: Finding, { plan }: Check) =>
+  names(
+    numbers.map((number) => plan.candidates[number]),
+    finding,
+  );
 
 /** Words in a row, each with how often it is there and its part of a pair. */
-function names(words: Candidate[], { parts }: Finding): Phrase[] {
-  return words.flatMap(({ text: word, score, part, count }, i): Phrase[] => {
-    const joint = i === 0 ? "" : i === words.length - 1 ? " and " : ", ";
-    const after = `${count > 1 ? ` \u00d7 ${count}` : ""}${parts > 1 ? ` (${part ? "second" : "first"} text)` : ""}`;
-    const phrases: Phrase[] = [text(joint), [score < 0 ? "against" : "for", nameInSentence(word)], text(after)];
-    return phrases.filter(([, words]) => words);
+const names = (several: Candidate[], { parts }: Finding) =>
+  several.flatMap(({ text, score, part, words }, i) => {
+    const joint = i === 0 ? "" : i === several.length - 1 ? " and " : ", ";
+    const often = words.length > 1 ? ` \u00d7 ${words.length}` : "";
+    const where = parts > 1 ? ` (${part ? "second" : "first"} text)` : "";
+    return phrases(joint, [[score < 0 ? "against" : "for", nameInSentence(text)]], often + where);
   });
-}

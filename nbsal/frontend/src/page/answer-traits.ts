@@ -13,7 +13,7 @@ export interface SourceCard {
   short: string;
   name: string;
   title: string;
-  status: "read" | "rewritten" | "not read";
+  status: "read" | "rewritten" | "not read" | "struck out";
   /** The first token of each sentence. */
   sentences: number[];
   /** Which word of the reply falls most without it. */
@@ -25,11 +25,14 @@ export interface AnswerPart {
   tokens: number[];
   rival?: string;
   headline: Phrase[];
-  /** Above the log-probabilities: with all sources, without what is struck out (or null), without each that is read. */
-  heading: string;
-  logs: (number | null)[];
-  /** If scores are followed: the share that came through the reply, and by hop, the words that carried it. */
-  through?: OrEmpty<{ share: number; hops: [number[], string, number][][] }>;
+  /** Whether it depends on any source, as far as that was measured. */
+  matters: boolean;
+  /** What leaving out each source that is read changes, as probabilities ("" if little), and as their logarithms. */
+  changes: [string, string][];
+  /** What is left of it without what is struck out. */
+  struck: Phrase[];
+  /** If scores are followed: how much came through the reply, and by hop, the words that carried it. */
+  through?: OrEmpty<{ lead: string; hops: [number[], string, string][][] }>;
   /** The token that has rivals. */
   at: number | null;
 }
@@ -40,8 +43,11 @@ export interface ReplyFacts {
   start: number;
   /** Null where a server does not tell. */
   logprobs: (number | null)[];
-  /** Other tokens in the place of one, with their probabilities, if they are known. */
-  rivals: Record<number, [string, number | null][]>;
+  /** How likely each token is, and all are, in words. */
+  chances: string[];
+  likelihood: string;
+  /** Other tokens in the place of one: their names, their texts, and their probabilities, if they are known. */
+  rivals: Record<number, [string, string, string][]>;
   /** The first token of each sentence, and the tokens and the text of each phrase, by their numbers in the reply. */
   sentences: number[];
   phrases: number[][];
@@ -50,13 +56,13 @@ export interface ReplyFacts {
   matrix: number[][];
   finding: string;
   /** The likeliest other tokens in the place of each one. */
-  next: [string, number][][];
+  next: string[];
   /** Whether scores can be followed through the reply. */
   follows: boolean;
   /** Whether the sum of some rows of scores explains the sum of their tokens. */
   linear: boolean;
   generated: boolean;
-  /** The sources that were left out, in the order of `logs`, and the whole reply with its words and sentences. */
+  /** The sources that were left out, in the order of `changes`, and the whole reply with its words and sentences. */
   measured: number[];
   parts: AnswerPart[];
 }
@@ -65,11 +71,11 @@ export interface ReplyFacts {
 export interface HidingCurve {
   lines?: Line[];
   axes?: Axes;
-  /** Each step in a few words. */
-  tags?: string[];
   order?: number[][];
   finding?: string;
   band?: string;
+  /** What is said of each step. */
+  tags?: string[];
   why?: string;
 }
 
@@ -91,6 +97,8 @@ export interface AnswersTraits extends ViewTraits {
   at: number | null;
   /** Sources, or sentences of them, that are taken out. */
   struck: (number | [number, number])[];
+  /** The number of the reply on display. */
+  written: number;
   panels: PanelName[];
   _choices: Choices;
   _tokens: OrEmpty<WiredTokens>;
@@ -104,5 +112,6 @@ export interface AnswersTraits extends ViewTraits {
   _curve: HidingCurve;
   /** The reply, while the model writes it. */
   _draft: string;
-  _rewritten: OrEmpty<{ text: string; without: string; logprob: number | null; count: number }>;
+  /** All replies; the text of one that was not written yet is empty. */
+  _replies: { title: string; text: string; likelihood: string }[];
 }

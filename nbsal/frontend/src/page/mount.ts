@@ -183,6 +183,7 @@ function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdate
     const busy = BUSY.includes(status) && !isStopped();
     const [outdated, preview] = [isOutdated(), get("_preview") && status !== "error"];
     const holds = !outdated && (status === "ready" || preview);
+    root.classList.toggle("nbsal-blank", isBlank(get("text")));
     root.classList.toggle("nbsal-stale", !holds && get("_rev") > 0);
     root.classList.toggle("nbsal-preview", holds && preview);
     root.setAttribute("aria-busy", String(busy));

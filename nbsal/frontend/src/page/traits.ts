@@ -1,7 +1,6 @@
 // Synced traits of each view, exactly as its Python class in `nbsal/widgets` declares them.
 
 import type { Axes, Line } from "../charts/chart-geometry";
-import type { Pieces } from "../text/excerpt";
 import type { WiredTokens } from "./decode";
 import type { AttentionMap, Head, HeadEffect, HeadGrid, Kind } from "./head-traits";
 
@@ -13,7 +12,7 @@ export type OrEmpty<T> = T | Absent<T>;
 /** A text, or a pair of texts. */
 export type Text = string | [string, string];
 /** A piece of a sentence; the words for and against the target are marked like the text. */
-export type Phrase = ["text" | "class" | "for" | "against" | "struck", string];
+export type Phrase = ["text" | "class" | "for" | "against" | "word" | "struck", string];
 export type Level = "token" | "word";
 export type Scale = "own" | "shared";
 export type Status = "ready" | "computing" | "cancelling" | "cancelled" | "error";
@@ -179,8 +178,17 @@ export interface ShadedTraits extends ExplainerTraits {
 
 export type HighlightTraits = ShadedTraits;
 
+/** What is said of every layer: of its cells, by word and by token, and why a row is blank. */
+export interface LayerWords {
+  finding: Phrase[];
+  rows: string[];
+  scales: Record<Scale, string>;
+  levels: Record<Level, { of: string; remarks: string[]; cells: string[][] }>;
+}
+
 export interface LayersTraits extends ShadedTraits {
   scale: Scale;
+  _layer_words: LayerWords;
 }
 
 export interface CompareTraits extends ShadedTraits {
@@ -198,9 +206,21 @@ export interface CompareTraits extends ShadedTraits {
 }
 
 /** What is said of two explanations. */
-interface ComparedFindings {
+export interface ComparedFindings {
   heading: string;
-  sentences: Record<Scale, Phrase[]>;
+  /** What 100 % is. */
+  units: Record<Scale, string>;
+  statements: Record<Scale, Statement>;
+  rows: Record<Scale, ComparedRow[]>;
+}
+
+/** A word of the list: its part of a pair, its first token, and the shares of A and B as numbers and in words. */
+export interface ComparedRow {
+  name: string;
+  part: string;
+  token: number;
+  shares: number[];
+  texts: string[];
 }
 
 export interface HeadsTraits extends ShadedTraits {
@@ -270,112 +290,8 @@ export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
   /** Panels that are scrolled out of sight. */
   _unseen: PanelName[];
   scale: Scale;
+  _layer_words: LayerWords;
   _layers: { scores?: DataView; why?: string; statements?: Statement[]; notes?: string[]; legends?: Legend[] };
   /** Why there are no games, or "". */
   _no_games: string;
-}
-
-export interface Word {
-  word: string;
-  /** Its weight as a share of the largest; a word of too few texts has none. */
-  share: number | null;
-  /** In how many texts it scores for its class; null for a cloud without texts. */
-  texts: number | null;
-  /** Other classes that have it. */
-  also?: string[];
-}
-
-export interface Cloud {
-  label: string;
-  /** The number of its hue; classes beyond the first four have none. */
-  hue: number | null;
-  /** The number of its texts. */
-  texts: number | null;
-  words: Word[];
-}
-
-/** A text in which a picked word occurs. */
-export interface WordText {
-  number: number;
-  caption: string;
-  pieces: Pieces;
-}
-
-/** What is said of all clouds. */
-export interface CloudSummary {
-  /** Text, the hue of its class, whether it is a word of a cloud. */
-  sentence: [string, number | null, boolean][];
-  overlap: string;
-  hint: string;
-  explained: number;
-  total: number;
-}
-
-export interface CloudsTraits extends ViewTraits {
-  k: number;
-  unit: Level;
-  form: "cloud" | "list";
-  /** Class and word. */
-  picked: string[] | null;
-  /** Whether the clouds came without texts. */
-  _plain: boolean;
-  _clouds: Cloud[];
-  _summary: OrEmpty<CloudSummary>;
-  _texts_shown: OrEmpty<{
-    picked: [string, string] | null;
-    count: number;
-    texts: WordText[];
-    heading: string;
-    note: string;
-  }>;
-}
-
-export type Column = "number" | "text" | "prediction" | "confidence" | "label" | "top";
-
-/** A text that waits to be explained has a number and pieces only. */
-export interface TableRow {
-  number: number;
-  prediction?: string;
-  /** Values and spans have none. */
-  confidence?: number | null;
-  label?: string | null;
-  wrong?: boolean;
-  /** The strongest word. */
-  top?: string;
-  /** Whether that word speaks against what is explained. */
-  against?: boolean;
-  pieces: Pieces;
-}
-
-/** One page of the table. */
-export interface TablePage {
-  rows: TableRow[];
-  /** Classes to filter by. */
-  labels: string[];
-  /** Whether the true labels are known. */
-  judged: boolean;
-  page: number;
-  pages: number;
-  position: string;
-  sentence: string;
-  /** Texts with the class and the word that are filtered by, and how many of them are misclassified. */
-  counts: [number, number];
-  explained: number;
-  total: number;
-  opened: { number: number; statement: Statement } | null;
-}
-
-export interface BrowseTraits extends ExplanationTraits {
-  level: Level;
-  signed: boolean;
-  gamma: number;
-  clip: number;
-  sort: Column;
-  descending: boolean;
-  label: string | null;
-  wrong: boolean;
-  token: string;
-  page: number;
-  opened: number | null;
-  _table: OrEmpty<TablePage>;
 }

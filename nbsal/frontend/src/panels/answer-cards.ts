@@ -11,7 +11,10 @@ import type { RankedWord, Readout } from "../text/readout";
 import { type ScoredText, scoredText } from "../text/scored-text";
 import { type AnswerData, answerMarks } from "./answer-data";
 
-const NOT_READ = "The chat template leaves this out, so the model does not read it.";
+const UNREAD: Partial<Record<SourceCard["status"], string>> = {
+  "not read": "The chat template leaves this out, so the model does not read it.",
+  "struck out": "Struck out: this reply was written without it.",
+};
 
 /** Describe a word of a source, or several. */
 export type Describe = (words: RankedWord[], pieces: number[], source: SourceCard) => void;
@@ -89,27 +92,26 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
       consume(event);
     };
     text.node.addEventListener("keydown", onKeyDown, { signal });
-    const isRead = source.status !== "not read";
+    const unread = UNREAD[source.status];
+    const isRead = !unread;
+    const head = h(
+      "div",
+      { class: "nbsal-source-head" },
+      h("b", {}, source.label),
+      h("span", { class: "nbsal-source-title", dir: "auto" }, source.title),
+      h("span", { class: "nbsal-grow" }),
+      ...(isRead ? [drop, meter, share, button] : []),
+    );
     const box = h(
       "section",
       { class: "nbsal-source", "aria-label": source.label, role: "group", "data-source": number },
-      h(
-        "div",
-        { class: "nbsal-source-head" },
-        h("b", {}, source.label),
-        h("span", { class: "nbsal-source-title", dir: "auto" }, source.title),
-        h("span", { class: "nbsal-grow" }),
-        isRead && drop,
-        isRead && meter,
-        isRead && share,
-        isRead && button,
-      ),
+      head,
       isRead
         ? h("div", { class: "nbsal-page" }, text.node)
         : h("div", { class: "nbsal-page nbsal-text nbsal-quiet", dir: "auto" }, data?.parts[number] ?? ""),
-      !isRead && h("p", { class: "nbsal-quiet" }, NOT_READ),
+      unread && h("p", { class: "nbsal-quiet" }, unread),
     );
-    return { box, text, meter, share, drop, button, marks: [] as Mark[], hidden: "" };
+    return { box, head, text, meter, share, drop, button, marks: [] as Mark[], hidden: "" };
   }
 
   return {
@@ -140,17 +142,18 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
       for (const { text } of cards) text.paint(scores, scale, largest || 1);
     },
     /** Fill in the shares of the scores, and what leaving out each source changes. */
-    drawShares(shares: number[], falls: Map<number, string>, struck: Struck) {
-      for (const [number, { box, meter, share, drop, button }] of cards.entries()) {
+    drawShares(shares: number[], changes: Map<number, [string, string]>, struck: Struck) {
+      for (const [number, { box, head, meter, share, drop, button }] of cards.entries()) {
         const [value, name] = [shares[number], data?.sources[number].label ?? ""];
         const isStruck = struck.some((entry) => [entry].flat()[0] === number);
         meter.style.setProperty("--p", `${Math.round(100 * Math.abs(value))}%`);
         meter.classList.toggle("nbsal-against", value < 0);
         share.textContent = formatPercent(Math.abs(value) < 0.005 ? 0 : value, 0);
         share.title = "Share of the scores";
-        drop.textContent = falls.get(number) ?? "";
-        drop.title = "Log-probability with and without this source";
-        box.classList.toggle("nbsal-struck", isStruck);
+        const [words, logs] = changes.get(number) ?? ["", ""];
+        drop.textContent = words;
+        head.title = logs;
+        box.classList.toggle("nbsal-struck", isStruck || data?.sources[number].status === "struck out");
         const sentence = !isStruck && typeof sentencesToStrike(number)[0] !== "number";
         button.textContent = isStruck ? "Put back" : sentence ? "Strike out sentence" : "Strike out";
         button.setAttribute("aria-pressed", String(isStruck));

@@ -1,4 +1,4 @@
-// The hiding curve of an answer: the log-probability of the reply as parts of the sources are hidden, best first.
+// The hiding curve of an answer: the probability of the reply as parts of the sources are hidden, best first.
 
 import { lineChart } from "../charts/chart";
 import type { AnswersTraits } from "../page/answer-traits";
@@ -19,7 +19,7 @@ export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) 
   const node = h(
     "section",
     { class: "nbsal-panel nbsal-evidence" },
-    h("header", { role: "presentation" }, heading, h("span", {}, "log-probability of a token")),
+    h("header", { role: "presentation" }, heading, h("span", {}, "probability of a token, on average")),
     chart.node,
     chart.legend,
   );
@@ -29,7 +29,7 @@ export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) 
     const steps = lines[0].at;
     position = Math.min(position, steps.length - 1);
     heading.textContent = finding;
-    const yLabel = "log-probability of a token";
+    const yLabel = "probability of a token";
     chart.draw({ lines, steps, position, axes, halved: false, yLabel, bandLabel: band, tag: tags[position] });
   }
   const panel = fold<AnswerData>(context, {

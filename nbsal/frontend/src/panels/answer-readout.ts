@@ -7,7 +7,6 @@ import { formatPercent, formatScore, plural } from "../page/format";
 import { type RankedWord, type Readout, readoutLine, scoreWords, UNSCORED } from "../text/readout";
 import type { Explained } from "./answer-choice";
 import type { AnswerData } from "./answer-data";
-import { likelihood, tokenText } from "./answer-rivals";
 
 const HINT = "Choose words of the reply, or of a source.";
 
@@ -47,11 +46,8 @@ export function answerReadout({ get }: Context<AnswersTraits>, surroundings: () 
       if (!words.length || !data) return say(reply, null);
       const sum = sumOf(words);
       const first = words[0].token - data.reply.start;
-      const others = get("certainty") ? (data.reply.next[first] ?? []) : [];
-      const rivals = others.map(([name, share]) => `\u201c${tokenText(name)}\u201d ${likelihood(share)}`).join(", ");
-      const logprob = data.reply.logprobs[first] ?? null;
-      const likely = logprob === null ? "likelihood not known" : `${likelihood(Math.exp(logprob))} likely`;
-      const chance = `${likely}${rivals && `; else ${rivals}`}`;
+      const rivals = get("certainty") ? data.reply.next[first] : "";
+      const chance = `${data.reply.chances[first] ?? ""}${rivals && `; else ${rivals}`}`;
       const depends = get("source_selection").length > 0 && largest > 0;
       const rest = depends
         ? `${side(sum)} it, ${shareWords(sum, largest)} of the strongest`

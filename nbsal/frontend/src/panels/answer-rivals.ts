@@ -3,22 +3,9 @@
 import type { AnswersTraits } from "../page/answer-traits";
 import type { Context } from "../page/context";
 import { consume, h, stopPropagation } from "../page/dom";
-import { formatPercent } from "../page/format";
 import type { AnswerData } from "./answer-data";
 
 const LISTED = 3;
-const SURE = 0.9995;
-const FAINTEST = 0.0005;
-
-/** A token's text, without the number that tells it from another of the same text. */
-export const tokenText = (name: string) => name.replace(/ #\d+$/, "").trim() || name;
-
-/** A probability in words. */
-export const likelihood = (share: number) => {
-  if (share > SURE) return `over ${formatPercent(0.999)}`;
-  if (share < FAINTEST) return `under ${formatPercent(0.001)}`;
-  return formatPercent(share, share > 0.1 ? 0 : 1);
-};
 
 export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token: number) => string) {
   const { get, set, live, signal } = context;
@@ -87,20 +74,17 @@ export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token
       const index = [...node.children].indexOf(focused as Element);
       const rivals = data.reply.rivals[at] ?? [];
       const name = textOfToken(at);
-      const likely = likelihood(Math.exp(data.reply.logprobs[at] ?? 0));
       const listed = rivals.slice(0, LISTED);
       const typed = rival !== null && !listed.some(([token]) => token === rival);
-      const choices = listed.map(([token, share]) =>
-        button(tokenText(token), share === null ? "" : likelihood(share), token, token === rival),
-      );
-      if (typed) choices.push(button(tokenText(rival), "", rival, true));
+      const choices = listed.map(([token, text, share]) => button(text, share, token, token === rival));
+      if (typed) choices.push(button(rival, "", rival, true));
       input.hidden = !typing;
       other.hidden = typing;
       if (!typing) input.value = "";
       const title = "What the model would write without a source, and its own next choice";
       node.setAttribute("aria-label", `Instead of ${name}`);
       node.replaceChildren(
-        h("span", { class: "nbsal-quiet", title }, `Compare \u201c${name}\u201d (${likely}) with`),
+        h("span", { class: "nbsal-quiet", title }, `Compare \u201c${name}\u201d with`),
         button("nothing", "", null, rival === null),
         ...choices,
         other,

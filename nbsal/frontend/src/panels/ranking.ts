@@ -4,9 +4,9 @@ import { rowList } from "../controls/row-list";
 import type { Context } from "../page/context";
 import { h } from "../page/dom";
 import { formatScores } from "../page/format";
-import type { ExplanationTraits } from "../page/traits";
+import type { ExplanationTraits, Level } from "../page/traits";
 import type { Mark } from "../text/marks";
-import { type Named, nameNodes } from "../text/readout";
+import { type Named, nameNodes, type RankedWord } from "../text/readout";
 import { hoverSender } from "../text/scored-text";
 
 const LISTED = 10;
@@ -52,7 +52,7 @@ export const largestFirst = (sizes: number[]) =>
     .sort((a, b) => sizes[b] - sizes[a] || a - b)
     .slice(0, LISTED);
 
-export function ranking(context: TextContext) {
+export function ranking(context: Context<ExplanationTraits & { level: Level }>) {
   const words = markList(context, "Strongest words");
   const unit = h("span");
   const node = h(
@@ -63,26 +63,45 @@ export function ranking(context: TextContext) {
   );
   return {
     node,
-    draw(marks: Mark[], texts: (Named & { score: number })[], unitName: string) {
-      const scores = texts.map(({ score }) => score);
+    draw(marks: Mark[], texts: RankedWord[], unitName: string) {
+      const groups = merged(texts, context.get("level"));
+      const scores = groups.map((group) => group.reduce((sum, k) => sum + texts[k].score, 0));
       const listed = largestFirst(scores.map(Math.abs));
       const numbers = formatScores(listed.map((k) => scores[k]));
       unit.textContent = [unitName, numbers.power].filter(Boolean).join(" \u00b7 ");
       const [low, high] = [Math.min(0, ...scores), Math.max(0, ...scores)];
       const at = (score: number) => (100 * (score - low)) / (high - low || 1);
       words.list.style.setProperty("--zero", `${at(0)}%`);
+      const paired = marks.some(({ part }) => part > 0);
       words.draw(
-        listed.map((k) => marks[k]),
-        (row) => bar(texts[listed[row]], numbers.texts[row], at),
+        listed.map((k) => ({ ...marks[groups[k][0]], tokens: groups[k].flatMap((i) => marks[i].tokens) })),
+        (row) => {
+          const group = groups[listed[row]];
+          const often = group.length > 1 ? ` \u00d7 ${group.length}` : "";
+          const named = texts[group[0]];
+          const aside = often + (paired ? ` (${named.part ? "second" : "first"} text)` : "");
+          return bar(named, aside, scores[listed[row]], numbers.texts[row], at);
+        },
       );
     },
   };
 }
 
-function bar(named: Named & { score: number }, number: string, at: (score: number) => number) {
-  const { score, word } = named;
+/** The numbers of equal words of a text, which count together as in sentences, the strongest first; tokens do not. */
+function merged(words: RankedWord[], level: Level): number[][] {
+  const groups = new Map<string, number[]>();
+  for (const [k, { part, word }] of words.entries()) {
+    const key = level === "word" ? `${part} ${word.toLowerCase()}` : String(k);
+    groups.set(key, [...(groups.get(key) ?? []), k]);
+  }
+  const size = (k: number) => Math.abs(words[k].score);
+  return [...groups.values()].map((group) => group.sort((a, b) => size(b) - size(a) || a - b));
+}
+
+function bar(named: Named, aside: string, score: number, number: string, at: (score: number) => number) {
   const line = h("i", { class: score < 0 ? "nbsal-against" : "" });
   line.style.setProperty("--from", `${Math.min(at(0), at(score))}%`);
   line.style.setProperty("--length", `${Math.abs(at(score) - at(0))}%`);
-  return [h("b", { title: word }, ...nameNodes(named)), line, h("span", {}, number)];
+  const quiet = aside && h("span", { class: "nbsal-quiet" }, aside);
+  return [h("b", { title: named.word + aside }, ...nameNodes(named), quiet), line, h("span", {}, number)];
 }

@@ -1,9 +1,8 @@
 // The rows of a table of texts: one Tab stop, walked by the arrow keys; a row is redrawn only when it has changed.
 
 import type { Context } from "../page/context";
+import type { CorpusTraits, TablePage, TableRow } from "../page/corpus-traits";
 import { closest, consume, h } from "../page/dom";
-import { formatPercent } from "../page/format";
-import type { BrowseTraits, TablePage, TableRow } from "../page/traits";
 import type { ColourScale } from "../text/colour";
 import { excerpt } from "../text/excerpt";
 
@@ -14,7 +13,7 @@ interface Drawn {
 }
 
 /** @param turn goes so many pages on; whether there is such a page */
-export function tableRows({ get, set, live, signal }: Context<BrowseTraits>, turn: (by: number) => boolean) {
+export function tableRows({ get, set, live, signal }: Context<CorpusTraits>, turn: (by: number) => boolean) {
   const drawn = new Map<number, Drawn>();
   let numbers: number[] = []; // on the page
   let active = 0;
@@ -108,22 +107,22 @@ export function tableRows({ get, set, live, signal }: Context<BrowseTraits>, tur
 const textRow = (row: Element | null) => (row?.classList.contains("nbsal-under") ? row.nextElementSibling : row);
 
 function drawRow(
-  { number, prediction, confidence, label, wrong, top, against, pieces }: TableRow,
+  { number, prediction, share = "", label, wrong, top, against, pieces, remark }: TableRow,
   scale: ColourScale,
   live: boolean,
 ) {
-  const share = typeof confidence === "number" ? formatPercent(confidence) : "";
   const verdict = h("span", {}, h("span", { class: "nbsal-name", title: prediction }, prediction), ` ${share}`);
   const mistake = wrong && h("small", { title: `labelled ${label}` }, h("b", {}, "\u2717"), ` labelled ${label}`);
+  const said = remark && h("small", { class: remark[0] && `nbsal-${remark[0]}` }, remark[1]);
   const name = String(number);
   const button = live ? h("button", { "aria-label": `Open text ${number}`, tabindex: -1 }, name) : name;
-  const cell = (name: string, ...content: (Node | string | false | undefined)[]) =>
+  const cell = (name: string, ...content: (Node | string | false | null | undefined)[]) =>
     h("td", { class: `nbsal-cell-${name}`, role: "cell" }, ...content);
   return h(
     "tr",
     { role: "row", "data-number": number, class: prediction === undefined ? "nbsal-waiting" : "" },
     cell("number", button),
-    cell("text", h("span", { class: "nbsal-lines" }, excerpt(pieces, scale))),
+    cell("text", h("span", { class: "nbsal-lines" }, excerpt(pieces, scale)), said),
     cell("prediction", verdict, mistake),
     cell("top", h("span", { class: `nbsal-name${against ? " nbsal-word-against" : ""}`, title: top }, top)),
   );

@@ -2,12 +2,12 @@
 
 import type { Context } from "../page/context";
 import { h } from "../page/dom";
-import type { ExplainerTraits, Phrase, Statement } from "../page/traits";
+import type { Checking, ExplainerTraits, OrEmpty, Phrase, Statement } from "../page/traits";
 
 const TITLE =
   "The percentage is the model\u2019s probability. Scores propose words; hiding them, and as many random words, shows " +
   "whether they matter.";
-const TAGS = { class: "strong", for: "em", against: "em", struck: "s" } as const;
+const TAGS = { class: "strong", for: "em", against: "em", word: "em", struck: "s" } as const;
 
 /** Of a sentence beside which nothing is said. */
 export const UNCHECKED = { state: "unchecked", badge: "", evidence_line: "", effects: [], advice: "" } as const;
@@ -35,14 +35,15 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
   let drawn: Statement | null = null;
 
   const drawCheck = () => {
-    const { state, passes, note: words = "" } = get("_checking");
+    const checking: OrEmpty<Checking> = live ? get("_checking") : {}; // nothing starts a check in a saved page
+    const { state, passes, note: words = "" } = checking;
     const measured = Boolean(drawn?.effects.length);
     const runs = state === "waiting" || state === "checking";
     check.dataset.state = runs ? "checking" : (drawn?.state ?? "");
     badge.textContent = drawn?.badge ?? "";
     sentence.setAttribute("aria-live", runs ? "off" : "polite"); // read out once it is checked
     effects.hidden = !measured;
-    start.hidden = !live || state !== "offered";
+    start.hidden = state !== "offered";
     start.textContent = measured ? "Check more words" : "Check";
     start.title = state === "offered" ? words : "";
     const advice = { search: "Search further", rescue: rescue(), "": "" }[drawn?.advice ?? ""];
@@ -59,13 +60,14 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
     const other = hiding();
     return other && other.name !== get("method") ? `Explain by ${other.label}` : "";
   };
+  const drawEffects = ({ evidence_line, effects: measured }: Statement) => {
+    line.textContent = evidence_line;
+    bars.replaceChildren(...effectRows(measured));
+  };
   const draw = (next: Statement) => {
     drawn = next;
     sentence.replaceChildren(...phraseNodes(drawn.sentence));
-    line.textContent = drawn.evidence_line;
-    bars.replaceChildren(
-      ...drawn.effects.flatMap(([name, value, share]) => [h("span", {}, name), bar(share), h("span", {}, value)]),
-    );
+    if (drawn.effects.length) drawEffects(drawn); // or the last ones keep their room while the next are measured
     drawCheck();
   };
   on(["_checking"], drawCheck);
@@ -81,6 +83,10 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
       }),
   };
 }
+
+/** What was measured, as bars. */
+export const effectRows = (effects: Statement["effects"]) =>
+  effects.flatMap(([name, value, share]) => [h("span", {}, name), bar(share), h("span", {}, value)]);
 
 function bar(share: number | null) {
   const node = h("i");

@@ -2,22 +2,25 @@
 
 import { colourScale } from "../controls/display";
 import type { Context } from "../page/context";
+import type { CorpusTraits } from "../page/corpus-traits";
 import { h } from "../page/dom";
-import type { BrowseTraits } from "../page/traits";
 import { ranking } from "../panels/ranking";
 import { explanationReader } from "./explanation";
-import { phraseNodes } from "./headline";
+import { effectRows, phraseNodes } from "./headline";
 import { legend } from "./legend";
 import { type Mark, marksOf } from "./marks";
 import { scoredText } from "./scored-text";
 
-export function openedText(context: Context<BrowseTraits>) {
+export function openedText(context: Context<CorpusTraits>) {
   const { get, live } = context;
   const read = explanationReader(context);
   const text = scoredText(context);
   const [words, colours] = [ranking(context), legend()];
   const title = h("h3");
   const answer = h("p", { class: "nbsal-headline", "aria-live": "polite" });
+  const [line, bars] = [h("summary", { tabindex: 0 }), h("div", { class: "nbsal-effects" })];
+  const badge = h("span", { class: "nbsal-badge" });
+  const check = h("div", { class: "nbsal-check" }, badge, h("details", {}, line, bars));
   const page = h("div", { class: "nbsal-page" }, text.node);
   const keys = live ? "\u2191 \u2193 next text \u00b7 Esc close" : "";
   const node = h(
@@ -25,6 +28,7 @@ export function openedText(context: Context<BrowseTraits>) {
     { class: "nbsal-panel nbsal-opened" },
     h("header", {}, title, h("span", {}, keys)),
     answer,
+    check,
     page,
     h("div", { class: "nbsal-read" }, text.readout.node, colours.node),
     words.node,
@@ -49,7 +53,14 @@ export function openedText(context: Context<BrowseTraits>) {
       const { scores } = text.paint(rows[0], scale);
       const weighed = text.words();
       title.textContent = `Text ${opened.number}`;
-      answer.replaceChildren(...phraseNodes(opened.statement.sentence));
+      const { sentence, state, evidence_line, effects } = opened.statement;
+      badge.textContent = opened.statement.badge;
+      badge.hidden = !badge.textContent;
+      answer.replaceChildren(...phraseNodes(sentence));
+      check.dataset.state = state;
+      check.hidden = !evidence_line;
+      line.textContent = evidence_line;
+      bars.replaceChildren(...effectRows(effects));
       const negative = scores.some((score) => score < 0);
       colours.draw(scale, negative, explanation.legends[0].strongest[level]);
       words.draw(marks, weighed, explanation.unit);

@@ -99,7 +99,9 @@ export function scoredText(context: TextContext, label = "The text, word by word
     const dragged = getSelection();
     if (!dragged || dragged.isCollapsed || event.shiftKey) return;
     const inside = spans.flatMap((span, k) => (dragged.containsNode(span, true) ? [k] : []));
-    if (inside.length) select(inside);
+    if (!inside.length) return;
+    pointed = -1; // the readout tells the sum, not the last word
+    select(inside);
   };
   const onPointerOver = (event: PointerEvent) => {
     const k = markAt(event);

@@ -10,23 +10,14 @@ import { shareWords } from "../live/legends"; // until Python says it of every p
 import type { AnswersTraits } from "../page/answer-traits";
 import { bind, type Context } from "../page/context";
 import { h } from "../page/dom";
-import { nameInSentence, plural } from "../page/format";
+import { nameInSentence } from "../page/format";
 import { mount } from "../page/mount";
 import type { Phrase, ShadedTraits } from "../page/traits";
 import { sourceCards, struckTokens } from "../panels/answer-cards";
 import { carriersStrip } from "../panels/answer-carriers";
 import { type Explained, explained, partOf, replyContext, selectReply } from "../panels/answer-choice";
 import { curvePanel } from "../panels/answer-curve";
-import {
-  type AnswerData,
-  answerMarks,
-  answerReader,
-  contentOf,
-  fadedMarks,
-  sharesOf,
-  textOf,
-} from "../panels/answer-data";
-import { dropsPanel, logText } from "../panels/answer-drops";
+import { type AnswerData, answerMarks, answerReader, fadedMarks, sharesOf, textOf } from "../panels/answer-data";
 import { shareMatrix } from "../panels/answer-matrix";
 import { answerReadout } from "../panels/answer-readout";
 import { rivalChoice } from "../panels/answer-rivals";
@@ -40,11 +31,8 @@ const TITLE =
   "Measured: the same reply is scored again without each source. The scores, which shade the text, only propose sources.";
 const WRITING = "The model is writing\u2026";
 
-const howLikely = (logprob: number | null, count: number) =>
-  `${logprob === null ? "likelihood not known" : `log-probability ${logText(logprob)}`} \u00b7 ${plural(count, "token")}`;
-
 export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
-  const { get, on, ask, fail, main, side, root, live, signal, mirror } = context;
+  const { get, set, on, ask, fail, main, side, root, live, signal, mirror } = context;
   const read = answerReader(context);
   let data: AnswerData | null = null;
   let now: Explained | null = null;
@@ -76,46 +64,36 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     select: (row) => selectReply(context, row === null ? [] : (data?.reply.phrases[row] ?? [])),
     say: (words) => readout.say(matrix, words),
   });
-  const drops = dropsPanel();
   const curve = curvePanel(context, () => drawStrikes());
   const rivals = rivalChoice(context, (token) => (data ? textOf(data, [token + data.reply.start]) : ""));
   const carriers = carriersStrip(context, (tokens) => selectReply(context, tokens));
-  const facts = h("span");
+  const [kind, facts] = [h("span"), h("span")];
   const page = h("div", { class: "nbsal-page" }, reply.node);
   const onWrite = () => ask("write_again").catch(({ message }) => fail(message));
   const write = h(
     "button",
-    { class: "nbsal-link nbsal-needs-python", hidden: !live, signal, click: onWrite },
+    {
+      class: "nbsal-link nbsal-needs-python",
+      title: "Let the model reply anew, without what is struck out",
+      hidden: !live,
+      signal,
+      click: onWrite,
+    },
     "Write again",
   );
-  const kind = h("span", {}, live ? "Reply \u00b7 " : "Reply", write);
-  const [again, againText, againFacts] = [
-    h("div", { class: "nbsal-rewritten", hidden: true }),
-    h("p", { class: "nbsal-text", dir: "auto" }),
-    h("span"),
-  ];
-  const againTitle = h("span");
-  again.append(h("div", { class: "nbsal-reply-head" }, againTitle, againFacts), againText);
+  const struck = h("span", { "aria-live": "polite" });
+  const strikes = h("p", { class: "nbsal-strikes" }, struck, write);
+  const others = h("div", { class: "nbsal-replies" });
   const box = h(
     "section",
     { class: "nbsal-reply", role: "group", "aria-label": "Reply" },
     h("div", { class: "nbsal-reply-head" }, kind, facts),
     page,
+    strikes,
     carriers.node,
-    again,
+    others,
   );
 
-  /** Names of what is struck out, for a sentence. */
-  const struckNames = () => {
-    const names = get("struck").map((entry) => {
-      const name = data?.sources[[entry].flat()[0]]?.name ?? "";
-      return typeof entry === "number" ? name : `part of ${name}`;
-    });
-    const unique = [...new Set(names)];
-    return [unique.slice(0, -1).join(", "), unique.at(-1) ?? ""].filter(Boolean).join(" and ");
-  };
-  /** Whether more than one whole source is struck out: that has a bar of its own. */
-  const isCommon = () => get("struck").length > 1 || typeof get("struck")[0] === "object";
   const layOut = () => {
     if (!data) return;
     const state = [data.tokens, data.parts, get("level"), get("certainty")];
@@ -167,17 +145,11 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
       colours.draw(scale, negative, [strongestOf(cards.words())], ends);
     }
     share.draw(shareWords(data.tokens, now.scores));
-    const [before, , ...without] = part.logs;
-    const words = (value: number | null) =>
-      value === before ? "" : `${logText(before as number)} \u2192 ${logText(value as number)}`;
-    cards.drawShares(
-      shares,
-      new Map(data.reply.measured.map((source, i) => [source, words(without[i])])),
-      get("struck"),
-    );
-    drops.draw(part, data, isCommon() ? struckNames() : "");
+    cards.drawShares(shares, new Map(data.reply.measured.map((source, i) => [source, part.changes[i]])), get("struck"));
+    struck.replaceChildren(...phraseNodes(part.struck));
+    root.classList.toggle("nbsal-unmoved", !part.matters);
     rivals.draw(data, part.at);
-    carriers.draw(part, subject());
+    carriers.draw(part);
     drawMarks();
   };
   /** The rows of the matrix of what is chosen. */
@@ -195,28 +167,30 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     for (const i of curve.hidden()) hidden.add(i);
     cards.strikeWords(hidden);
   };
-  const drawAgain = () => {
-    const { text, without, logprob, count } = get("_rewritten");
-    again.hidden = text === undefined;
-    if (text === undefined) return;
-    againTitle.textContent = without ? `Written again without ${without}` : "Written again";
-    againFacts.textContent = howLikely(logprob as number | null, count as number);
-    againText.textContent = text;
+  /** The other replies, and the one that is being written. */
+  const drawReplies = () => {
+    const [replies, at, draft] = [get("_replies"), get("_inputs").written as number, get("_draft")];
+    kind.textContent = at ? replies[at].title : "Reply";
+    const shown = replies.flatMap(({ title, text, likelihood }, number) => {
+      if (number === at || !text) return [];
+      const click = () => set({ written: number, struck: [] });
+      const show = h("button", { class: "nbsal-link nbsal-needs-python", disabled: !live, signal, click }, "Show");
+      return [otherReply(h("span", {}, title, " \u00b7 ", show), likelihood, text)];
+    });
+    if (draft && data?.rows.length) shown.push(otherReply(h("span", {}, WRITING), "", draft));
+    others.replaceChildren(...shown);
   };
   const drawFacts = () => {
     if (!data) return;
     const writes = !data.rows.length;
     for (const part of [share.node, matrix.node, curve.node, write]) part.hidden = writes || (part === write && !live);
-    for (const part of [drops.node, rivals.node]) part.hidden ||= writes;
+    rivals.node.hidden ||= writes;
     if (writes) {
       headline.textContent = WRITING;
       return;
     }
-    const tokens = contentOf(data);
-    const logprobs = tokens.map((token) => (data as AnswerData).reply.logprobs[token]);
-    const total = logprobs.reduce<number | null>((sum, own) => (sum === null || own === null ? null : sum + own), 0);
     route.classList.toggle("nbsal-invisible", !data.reply.follows);
-    facts.textContent = howLikely(total, tokens.length);
+    facts.textContent = data.reply.likelihood;
     const columns = [
       ...data.sources.map(({ short, name }) => ({ short, name })),
       { short: "So far", name: "the reply so far" },
@@ -233,10 +207,11 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     drawFacts();
     paint();
     drawStrikes();
-    drawAgain();
+    drawReplies();
     curve.draw(data);
   };
   const drawDraft = () => {
+    if (data?.rows.length) drawReplies();
     if (!data || data.rows.length) return;
     const texts = [get("_draft")];
     reply.layOut({ marks: [], parts: texts, answer: null });
@@ -244,7 +219,9 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   /** What was chosen since the result leaves its scores as they are. */
   const drawHolds = () => {
     const inputs = get("_inputs");
-    const holds = (["method", "layer", "hops", "rival", "at"] as const).every((name) => inputs[name] === get(name));
+    const holds = (["method", "layer", "hops", "rival", "at", "written"] as const).every(
+      (name) => inputs[name] === get(name),
+    );
     root.classList.toggle("nbsal-holds", holds && Boolean(data?.rows.length));
   };
 
@@ -279,7 +256,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     h(
       "span",
       { class: "nbsal-tools" },
-      undo(context, ["method", "layer", "hops", "rival", "struck"]),
+      undo(context, ["method", "layer", "hops", "rival", "struck", "written"]),
       displayMenu(shading, [
         ["Certainty", certainty],
         ["Layer", layerStepper(method)],
@@ -289,9 +266,9 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   );
   const readLine = h("div", { class: "nbsal-read" }, readout.node, colours.node);
   columns.before(headline);
-  main.append(box, readLine, rivals.node, tools);
+  main.append(box, readLine);
   side.append(cards.node, share.node, curve.node);
-  more.append(matrix.node, drops.node);
+  more.append(rivals.node, tools, matrix.node);
   columns.append(more);
   on(["_rev"], draw);
   on(["level", "certainty"], () => {
@@ -313,13 +290,15 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   });
   on(["panels"], drawStrikes);
   on(["_draft"], drawDraft);
-  mirror(["struck"], () => {
-    const names = struckNames();
-    write.title = names ? `Let the model reply without ${names}` : "Let the model reply to the same once more";
-  });
-  mirror(["method", "layer", "hops", "rival", "at", "_inputs", "status"], drawHolds);
+  mirror(["method", "layer", "hops", "rival", "at", "written", "_inputs", "status"], drawHolds);
   draw();
 });
+
+/** A reply that is not on display, under what it is and how likely it is. */
+function otherReply(title: Node, likelihood: string, text: string) {
+  const head = h("div", { class: "nbsal-reply-head" }, title, h("span", {}, likelihood));
+  return h("div", { class: "nbsal-rewritten" }, head, h("p", { class: "nbsal-text", dir: "auto" }, text));
+}
 
 /** The name of the strongest word, for the legend. */
 function strongestOf(words: { text: string; score: number }[]) {

@@ -11,11 +11,11 @@ import { bind, type Context } from "../page/context";
 import { consume, h } from "../page/dom";
 import { formatPercent, formatScore, plural } from "../page/format";
 import { mount } from "../page/mount";
-import type { CompareTraits } from "../page/traits";
+import type { ComparedFindings, CompareTraits } from "../page/traits";
 import { isBlank, PROMPT } from "../text/blank";
 import { textEditor, typing } from "../text/editor";
 import { type Explanation, explanationReader } from "../text/explanation";
-import { phraseNodes } from "../text/headline";
+import { headline } from "../text/headline";
 import { legend } from "../text/legend";
 import { largestOf, type Mark, marksOf, totals } from "../text/marks";
 import { minimap } from "../text/minimap";
@@ -25,14 +25,12 @@ import { search } from "../text/search";
 
 type CompareContext = Context<CompareTraits>;
 
-/** What 100 % is. */
-const STRONGEST = { own: "each one\u2019s strongest word", shared: "the strongest word of both" };
 const OTHER = ["other_method", "other_layer", "other_target", "other_tau"] as const;
 
 export default /* @__PURE__ */ mount<CompareTraits>("compare", (context: CompareContext) => {
   const { get, main, side, on, mirror } = context;
   const read = explanationReader(context);
-  const answer = h("p", { class: "nbsal-headline", "aria-live": "polite" });
+  const answer = headline(context);
   const [compared, dots] = [pairOfTexts(context), pairedDots(context)];
   const decision = decisions(context);
   let findings = get("_findings");
@@ -40,19 +38,18 @@ export default /* @__PURE__ */ mount<CompareTraits>("compare", (context: Compare
   const draw = () => {
     const explanation = read();
     if (!context.isOlder()) findings = get("_findings");
-    const { sentences, heading } = findings[get("level")] ?? {};
-    if (!explanation || !sentences || !heading) return;
-    answer.replaceChildren(...phraseNodes(sentences[get("scale")]));
-    const { marks, words, shares } = compared.draw(explanation);
-    dots.draw(marks, words, shares, heading);
+    const [finding, scale] = [findings[get("level")], get("scale")];
+    if (!explanation || !finding) return;
+    answer.draw(finding.statements[scale]);
+    dots.draw(compared.draw(explanation, finding), finding.rows[scale], finding.heading, finding.units[scale]);
     decision.draw(explanation);
   };
   mirror(["text"], () => {
     const blank = isBlank(get("text"));
-    if (blank || !get("_tokens").parts) answer.replaceChildren(blank ? PROMPT : "");
+    if (blank || !get("_tokens").parts) answer.sentence.replaceChildren(blank ? PROMPT : "");
   });
-  on(["_rev", "scale", "difference", ...SHADING], draw);
-  main.append(answer, ...compared.nodes, decision.node, toolRow(context, compared.tools));
+  on(["_rev", "_findings", "scale", "difference", ...SHADING], draw);
+  main.append(answer.node, ...compared.nodes, decision.node, toolRow(context, compared.tools));
   side.append(dots.node);
   draw();
 });
@@ -108,23 +105,22 @@ function pairOfTexts(context: CompareContext) {
       h("div", { class: "nbsal-read" }, readout.node, colours.node),
     ],
     tools: [editor.button, finder.node],
-    /** Draw both texts; return the words with the share that each has of the strongest. */
-    draw(explanation: Explanation) {
+    /** Draw both texts; return their words. */
+    draw(explanation: Explanation, { units }: ComparedFindings) {
       layOut(explanation);
-      const { rows, parts } = explanation;
+      const { rows } = explanation;
       const scale = colourScale(context);
       const scores = rows.map((row) => totals(marks, row));
       const strongest = scores.map(largestOf);
       const largest = get("scale") === "own" ? strongest : strongest.map(() => Math.max(...strongest));
       shares = scores.map((row, i) => row.map((score) => score / (largest[i] || 1)));
-      const words = marks.map(({ part, start, end }) => parts[part].slice(start, end));
       texts[0].paint(rows[0], scale, largest[0]);
       texts[1].paint(rows[1], scale, largest[1]);
       const apart = rows[0].map((score, i) => score / (largest[0] || 1) - rows[1][i] / (largest[1] || 1));
       difference.hidden = !get("difference");
       if (get("difference")) texts[2].paint(apart, { ...scale, signed: true }, 1);
       const negative = shares.flat().some((share) => share < 0);
-      colours.draw(scale, negative, [STRONGEST[get("scale")]]);
+      colours.draw(scale, negative, [units[get("scale")]]);
       const maxima = strongest.map((score, i) => `${"AB"[i]}: ${formatScore(score)}`);
       colours.node.title = `The score of the strongest word: ${maxima.join(", ")}`;
       const long = texts[0].long();
@@ -135,7 +131,7 @@ function pairOfTexts(context: CompareContext) {
       }
       finder.node.hidden = !long;
       editor.refresh();
-      return { marks, words, shares };
+      return marks;
     },
   };
 }

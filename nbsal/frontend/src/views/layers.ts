@@ -6,10 +6,10 @@ import { EXPLAINED, undo } from "../controls/undo";
 import { bind, type Context } from "../page/context";
 import { h } from "../page/dom";
 import { mount } from "../page/mount";
-import type { LayersTraits } from "../page/traits";
+import type { LayersTraits, LayerWords } from "../page/traits";
 import { shade } from "../text/colour";
 import { type Explanation, explanationReader } from "../text/explanation";
-import { blankWords, cellWords, layerName, layersFinding } from "../text/layer-words";
+import { phraseNodes } from "../text/headline";
 import { largestOf, type Mark, marksOf, namedMark, ranks, totals } from "../text/marks";
 import { reading } from "../text/reading";
 import { nameNodes, scoreWords } from "../text/readout";
@@ -21,6 +21,7 @@ const HINT = "Point at a cell to see its score. The keys \u2191 and \u2193 chang
 export function layersPanel(context: Context<LayersTraits>) {
   const { get, set, on } = context;
   let explanation: Explanation | null = null;
+  let words: LayerWords;
   let marks: Mark[] = [];
   let columns: string[] = [];
   let maxima: number[] = [];
@@ -73,19 +74,16 @@ export function layersPanel(context: Context<LayersTraits>) {
     maxima = rows.map(largestOf);
     columns = marks.map(({ part, start, end }) => parts[part].slice(start, end));
     const scale = colourScale(context);
-    const special = (row: number) =>
-      tokens.flatMap((token, i) => (token.special && explanation?.rows[row][i] ? [token.name] : []));
-    const remark = (row: number) => (maxima[row] ? "" : blankWords(special(row), row === rows.length - 1));
-    const cell = (row: number, k: number) =>
-      maxima[row] ? cellWords(row, rows[row][k], maxima[row], noun) : `${layerName(row)} · ${remark(row)}`;
+    const { of, remarks, cells } = words.levels[noun];
+    const cell = (row: number, k: number) => `${words.rows[row]} \u00b7 ${remarks[row] || cells[row][k] + of}`;
     describe = (row, k) => [h("b", {}, ...nameNodes(namedMark(marks[k], parts))), scoreWords(` · ${cell(row, k)}`)];
     grid.node.setAttribute("aria-label", `Layers by ${noun}s`);
     grid.draw({
-      rows: rows.map((_, layer) => layerName(layer)),
+      rows: words.rows,
       columns,
       groups: marks.flatMap(({ part }, k) => (k > 0 && part !== marks[k - 1].part ? [k] : [])),
       shade: (row, k) => shade(rows[row][k], top(row), scale),
-      remark,
+      remark: (row) => remarks[row],
       describe: ({ row, column }) => `${columns[column]} · ${cell(row, column)}`,
       ranked: (row) => {
         const order: number[] = [];
@@ -93,12 +91,8 @@ export function layersPanel(context: Context<LayersTraits>) {
         return order;
       },
     });
-    const words = marksOf(tokens, "word"); // sentences name words, not tokens
-    const wordRows = explanation.rows.map((row) => totals(words, row));
-    const names = words.map((word) => namedMark(word, parts).text);
-    const [word, rest] = layersFinding(wordRows, names, "word");
-    finding.replaceChildren(word && h("em", {}, word), rest);
-    note.textContent = get("scale") === "own" ? "each layer on its own scale" : "one scale for all layers";
+    finding.replaceChildren(...phraseNodes(words.finding));
+    note.textContent = words.scales[get("scale")];
     drawReadout();
     drawState();
   };
@@ -114,7 +108,7 @@ export function layersPanel(context: Context<LayersTraits>) {
     /** The layer on display and the score with full colour in it. */
     shown: () => ({ layer: chosen(), top: top(chosen()) }),
     draw(next: Explanation | null) {
-      explanation = next ?? explanation;
+      if (next && next !== explanation) [explanation, words] = [next, get("_layer_words")];
       draw();
     },
   };

@@ -13,12 +13,13 @@ import type { WorkbenchTraits } from "../page/traits";
 import { fold, watchSight } from "../panels/fold";
 import { ranking } from "../panels/ranking";
 import { type Explanation, explanationReader } from "../text/explanation";
-import { layerName } from "../text/layer-words";
 import type { Mark } from "../text/marks";
 import { reading } from "../text/reading";
 import { hiddenTokens, hidingPanel, strikeHidden } from "./games";
 import { headsPanel, SWITCHES, UNDONE } from "./heads";
 import { layersPanel } from "./layers";
+
+const LONG = 120; // words of a text that is higher than the panels beside it
 
 type WorkbenchContext = Context<WorkbenchTraits>;
 
@@ -55,7 +56,8 @@ function workbenchFolds(context: WorkbenchContext, explanation: () => Explanatio
   /** Whose order the curve follows, if another layer is on display, as in a page without Python. */
   const order = () => {
     const layer = explanation()?.layer;
-    return typeof layer === "number" && layer !== get("layer") ? ` \u00b7 order of ${layerName(layer)}` : "";
+    const name = typeof layer === "number" && layer !== get("layer") && get("_layer_words").rows?.[layer];
+    return name ? ` \u00b7 order of ${name}` : "";
   };
   const folds = [
     fold(context, {
@@ -118,6 +120,8 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
     marks = drawn.marks;
     context.retitle(isComputed() ? "" : (get("_layers").notes?.[layer] ?? ""));
     words.draw(drawn.marks, drawn.words, explanation.unit);
+    const place = marks.length > LONG ? side : main; // beside a long text, below a short one
+    if (words.node.parentElement !== place) place.append(words.node);
     strike();
   };
   const drawPanels = () => {

@@ -1,9 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { blankWords, cellWords, layerName, layersFinding } from "../src/text/layer-words";
+import { blankWords, cellWords, layersFinding, layerWords } from "../src/live/layer-words";
 
 const texts = ["slow", "warm", "!", "Warm"];
-const finding = (...rows: number[][]) => layersFinding(rows, texts, "word").join("");
+const finding = (...rows: number[][]) =>
+  layersFinding(rows, texts)
+    .map(([, words]) => words)
+    .join("");
+const token = (name: string, special: boolean) => ({
+  name,
+  text: name,
+  special,
+  part: 0,
+  start: 0,
+  end: 1,
+  first: true,
+});
+const tokens = [token("[CLS]", true), token("A", false), token("[SEP]", true)];
 
 test("the finding is the word that is the strongest in most layers", () => {
   assert.equal(
@@ -24,10 +37,11 @@ test("layers are counted without the embeddings", () => {
 });
 
 test("a blank row says where the score is, and why", () => {
-  assert.equal(blankWords(["[CLS]"], true), "all of the score is on [CLS], which the model classifies");
-  assert.equal(blankWords(["[CLS]"], false), "all of the score is on [CLS]");
-  assert.equal(blankWords(["[CLS]", "[SEP]"], true), "all of the score is on [CLS], [SEP]");
-  assert.equal(blankWords([], true), "every token scores 0");
+  assert.equal(blankWords(tokens, [1, 0, 0], true), "all of the score is on [CLS], which the model classifies");
+  assert.equal(blankWords(tokens, [1, 0, 0], false), "all of the score is on [CLS]");
+  assert.equal(blankWords(tokens, [1, 0, 2], true), "all of the score is on [CLS], [SEP]");
+  assert.equal(blankWords(tokens, [0, 0, 0], true), "every token scores 0");
+  assert.equal(blankWords(tokens, [1, 2, 0], true), "");
 });
 
 test("without such a word the finding says so", () => {
@@ -36,8 +50,18 @@ test("without such a word the finding says so", () => {
 });
 
 test("a cell is a share of its layer's strongest word", () => {
-  assert.equal(layerName(0), "embeddings");
-  assert.equal(cellWords(5, 0.55, 1, "word").replace("\u202f", " "), "layer 5 · 55 % of that layer’s strongest word");
-  assert.match(cellWords(0, -1, 2, "token"), /^embeddings · against, 50.% of that layer’s strongest token$/);
-  assert.match(cellWords(1, 0, 0, "word"), /0.% of/);
+  assert.equal(cellWords(0.55, 1).replace("\u202f", " "), "55 %");
+  assert.match(cellWords(-1, 2), /^against, 50.%$/);
+  assert.match(cellWords(0, 0), /0.%/);
+  const { rows, levels } = layerWords(
+    tokens,
+    ["A"],
+    [
+      [0, -2, 1],
+      [1, 0, 0],
+    ],
+  );
+  assert.deepEqual(rows, ["embeddings", "layer 1"]);
+  assert.deepEqual(levels.token.cells[0], ["against, 100\u202f%"]);
+  assert.match(levels.word.remarks[1], /CLS/);
 });

@@ -1,0 +1,133 @@
+"""What an explanation of a text shows: the sentence, the text in colours, the classes, the words by their scores."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nbsal.explain.sentences.statement import Statement
+from nbsal.render.colours import GREY
+from nbsal.render.headline import change_words, name_in_sentence, percent, phrases
+from nbsal.render.html import ScoredSpan, label, largest_score
+from nbsal.render.scores import score_texts
+from nbsal.render.sheet import (
+    Bar,
+    Block,
+    CellTable,
+    Choice,
+    Heading,
+    Legend,
+    Line,
+    Marked,
+    Note,
+    Sentence,
+    Sheet,
+)
+
+CLASSES, WORDS = 6, 10  # that are listed
+MOST, ALMOST_ALL = 0.5, 0.8  # shares of the scores on special tokens, and of these on one of them, that are told
+
+Parts = Sequence[Sequence[ScoredSpan]]
+Probabilities = Sequence[tuple[str, float]]
+
+
+def saliency_sheet(
+    saliency: Any, level: str = "word", statement: Statement | None = None, classes: Probabilities | None = None
+) -> Sheet:
+    """All that is shown of an explanation; `classes` are the likeliest, of which it knows only the first."""
+    statement = statement or saliency.statement()
+    blocks = [
+        *text_blocks(saliency, saliency.scored_spans(level), statement, classes, level=level),
+        *word_bars(saliency),
+    ]
+    return Sheet(statement.text(), blocks, saliency.notes())
+
+
+def text_blocks(
+    saliency: Any,
+    parts: Parts,
+    statement: Statement,
+    classes: Probabilities | None = None,
+    largest: float = 0.0,
+    level: str = "word",
+) -> list[Block]:
+    """A text under what is said of it, and above its share of the scores and the classes."""
+    legend = Legend(
+        any((span.score or 0.0) < 0 for part in parts for span in part), _high(saliency), _unit(saliency, level)
+    )
+    marked = Marked(parts, largest or largest_score(parts), legend)
+    return [
+        Sentence(statement.sentence, statement.notes),
+        marked,
+        *share_lines(saliency),
+        *class_line(saliency, classes),
+    ]
+
+
+def word_bars(saliency: Any) -> list[Block]:
+    """The words with the largest scores, the strongest first."""
+    ranked = saliency.ranked_words(WORDS)
+    listed = [score for _, score in ranked]
+    largest = max(map(abs, listed), default=0.0) or 1.0
+    texts, power = score_texts(listed)
+    low, high = (bound(0.0, *listed) / largest for bound in (min, max))
+    rows = [
+        (name, Bar(score / largest, low, high or 1.0), text) for (name, score), text in zip(ranked, texts, strict=True)
+    ]
+    unit = " · ".join(filter(None, [saliency.unit, power]))
+    return [Heading([("text", "Strongest words")], unit), CellTable(rows, right=(2,))]
+
+
+def class_line(saliency: Any, classes: Probabilities | None = None) -> list[Block]:
+    """The likeliest classes and the explained one, with their probabilities; nothing where there are none."""
+    if classes is None:
+        decided = saliency.confidence is not None and saliency.probabilities.ndim == 1
+        classes = [(saliency.prediction, saliency.confidence)] if decided else []
+    first = len(classes) if len(classes) <= CLASSES + 1 else CLASSES
+    listed = [pair for number, pair in enumerate(classes) if number < first or pair[0] == saliency.target]
+    more = len(classes) - len(listed)
+    choices = [Choice(name, share, percent(share), name == saliency.target) for name, share in listed]
+    return [Line([*choices, *([f"{more} more"] if more else [])])] if choices else []
+
+
+def changes_table(changes: Sequence[tuple[str, float, float]]) -> CellTable:
+    """Classes with their probabilities before some change and now."""
+    rows = []
+    for name, before, now in changes:
+        first, second = change_words(before, now)
+        value = phrases(f"{first} → ", ("class", second)) if before != now else phrases(("class", percent(now)))
+        rows.append((label(name), Bar(now, hue=GREY), value))
+    return CellTable(rows, right=(2,))
+
+
+def share_line(special: float) -> Line:
+    """How the score divides between words and special tokens."""
+    words, rest = f"{percent(1 - special, 0)} of the score on words", f"{percent(special, 0)} on special tokens"
+    return Line([words, Bar(1 - special, hue=GREY), rest], small=True)
+
+
+def share_lines(saliency: Any) -> list[Block]:
+    """How the score divides between words and special tokens, with a warning if most lies on the latter."""
+    special, line = saliency.special_share(), share_line(saliency.special_share())
+    if special <= MOST:
+        return [line]
+    sizes = np.abs(saliency.scores) * saliency.special
+    place = int(sizes.argmax())
+    where = f", almost all on {saliency.tokens[place]}" if sizes[place] > ALMOST_ALL * sizes.sum() else ""
+    return [line, Note(f"▲ Most of the score lies on special tokens{where}. Colours compare the words alone.")]
+
+
+def _high(saliency: Any) -> str:
+    return "for" if saliency.signed else "for only"
+
+
+def _unit(saliency: Any, level: str) -> str:
+    """What full colour is: the strongest word, or the word of the strongest token."""
+    if level == "token":
+        token = max(saliency.row.content, key=lambda i: abs(saliency.scores[i]))
+        word = next((word for word in saliency.words if token in word.tokens), None)
+        size = saliency.scores[token]
+    else:
+        best = max(range(len(saliency.words)), key=lambda number: abs(saliency.word_scores[number]), default=None)
+        word, size = (None, 0.0) if best is None else (saliency.words[best], saliency.word_scores[best])
+    return f"100\u202f% = {name_in_sentence(label(word.text))}" if word and size else ""

@@ -1,0 +1,46 @@
+// The slices of an audit as bars: the error rate with its interval, and a tick at that of all other texts.
+
+import { rowList } from "../controls/row-list";
+import type { Context } from "../page/context";
+import type { AuditTraits, Slice } from "../page/corpus-traits";
+import { h } from "../page/dom";
+
+const PROPERTIES = ["--now", "--low", "--high", "--before"];
+
+export function sliceBars({ get, set, on, live, signal }: Context<AuditTraits>) {
+  const [heading, note, axis] = [h("h3"), h("span"), h("div", { class: "nbsal-axis", "aria-hidden": "true" })];
+  let slices: Slice[] = [];
+  let drawn = "";
+  const choose = (row: number) => {
+    const { name } = slices[row];
+    if (live) set({ part: get("part") === name ? null : name, picked: [], everywhere: false });
+  };
+  const list = rowList(signal, "Slices", "nbsal-slice-bars", { choose, leave: () => set({ part: null }) });
+  const node = h("section", { class: "nbsal-panel nbsal-slices" }, h("header", {}, heading, note), axis, list.node);
+  const drawChosen = () => list.select((row) => slices[row].name === get("part"));
+  on(["part"], drawChosen);
+  return {
+    node,
+    draw() {
+      const data = get("_slices");
+      node.hidden = !data.rows;
+      if (!data.rows) return;
+      const key = JSON.stringify(data);
+      if (key !== drawn) {
+        [slices, drawn] = [data.rows, key];
+        heading.textContent = data.heading;
+        note.textContent = data.note;
+        axis.replaceChildren(h("span", {}, ...data.axis.map((text) => h("span", {}, text))));
+        list.draw(slices.length, (row) => drawSlice(slices[row]));
+      }
+      drawChosen();
+    },
+  };
+}
+
+function drawSlice({ name, bar, mark, rate, text }: Slice) {
+  const line = h("i", {}, h("s"), h("u"));
+  for (const [i, property] of PROPERTIES.entries()) line.style.setProperty(property, `${100 * bar[i]}%`);
+  const words = h("span", { class: "nbsal-quiet" }, mark && h("b", {}, `${mark} `), h("b", {}, rate), ` ${text}`);
+  return [h("span", { class: "nbsal-name", title: name, dir: "auto" }, name), line, words];
+}

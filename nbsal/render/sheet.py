@@ -1,0 +1,211 @@
+"""What a result shows, as a tree of blocks whose words and numbers are final: HTML, a picture and a terminal draw it.
+
+A cell is a text, a sentence in phrases, a bar, or a mark whose score is a share. Shares are relative to the strongest
+on display.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from nbsal.render.colours import SIGNED, Hue
+from nbsal.render.headline import Phrase
+from nbsal.render.html import ScoredSpan
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The first sentence, whose words are marked like the text, and lines below it in smaller type."""
+
+    phrases: Sequence[Phrase]
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A finding above a panel, and a note beside it."""
+
+    phrases: Sequence[Phrase]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Legend:
+    """How to read the shades: from "against", or 0, to "for"; `unit` says what full colour is."""
+
+    against: bool
+    high: str
+    unit: str = ""
+
+    @property
+    def ends(self) -> tuple[Phrase, Phrase]:
+        """The words at both ends."""
+        return ("against", "against") if self.against else ("quiet", "0"), ("for", self.high)
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A text, or the texts of a pair, with marks; a score as large as `largest` gets full colour."""
+
+    parts: Sequence[Sequence[ScoredSpan]]
+    largest: float
+    legend: Legend | None = None
+    large: bool = True
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar from zero; `low` and `high` are the least and the largest share in its column."""
+
+    share: float
+    low: float = 0.0
+    high: float = 1.0
+    hue: Hue = SIGNED
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Two values of one row: A is a ring, B a disc; `low` and `high` as of a bar."""
+
+    ring: float
+    disc: float
+    low: float = 0.0
+    high: float = 1.0
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A word on a tinted ground; one that is not `on` is struck and has a dashed border."""
+
+    text: str
+    on: bool = True
+    hue: Hue | None = None
+    tip: str = ""
+
+
+Cell = str | Sequence[Phrase] | Bar | Dots | ScoredSpan | Marked | Tile
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several outcomes with its share and the share in words."""
+
+    name: str
+    share: float
+    value: str
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """Cells and choices one after the other, perhaps in small type; what does not fit goes to the next line."""
+
+    items: Sequence[Cell | Choice]
+    small: bool = False
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """Rows of cells below a head; `right` are columns whose cells end together, `chosen` is a row."""
+
+    rows: Sequence[Sequence[Cell]]
+    head: Sequence[str] = ()
+    right: Sequence[int] = ()
+    chosen: int | None = None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A heat map: `shares` are [row][column] from -1 to 1; `gaps` are columns that begin a group.
+
+    A row with a remark has no cells. `tips` describe cells where something can point at them.
+    """
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    shares: Sequence[Sequence[float]]
+    chosen: int | None = None
+    gaps: Sequence[int] = ()
+    remarks: Sequence[str] = ()
+    tips: Sequence[Sequence[str]] = ()
+    hue: Hue = SIGNED
+
+
+@dataclass(frozen=True)
+class ChartLine:
+    """Values by shares of the steps, with the range around them; that of random orders is dashed."""
+
+    name: str
+    steps: Sequence[float]
+    values: Sequence[float]
+    band: tuple[Sequence[float], Sequence[float]] | None = None
+    random: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Curves; `ticks` are places on the axis of steps, `point` is the step on display, and `halved` marks the half."""
+
+    curves: Sequence[ChartLine]
+    quantity: str
+    steps: str
+    ticks: Sequence[tuple[float, str]]
+    band: str = ""
+    probable: bool = True
+    halved: bool = False
+    point: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class SizedWord:
+    """A word in type of `size` pixels; `strong` is bold, what is not is pale; `shared` is underlined."""
+
+    text: str
+    size: float
+    strong: bool = True
+    italic: bool = False
+    shared: bool = False
+    tip: str = ""
+
+
+@dataclass(frozen=True)
+class SizedWords:
+    """The words of a class, in the class's hue."""
+
+    words: Sequence[SizedWord]
+    hue: int | None
+
+
+@dataclass(frozen=True)
+class Note:
+    """A line of plain text in small type."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """Blocks in a box, under a title and a note beside it; a `filled` one is the text that others explain."""
+
+    blocks: Sequence["Block"]
+    title: str = ""
+    note: str = ""
+    filled: bool = False
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Blocks in columns."""
+
+    columns: Sequence[Sequence["Block"]]
+
+
+Block = Sentence | Heading | Legend | Marked | Line | CellTable | Grid | Chart | SizedWords | Note | Card | Beside
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A result: its name for those who do not see it, its blocks, and what must be known to judge it."""
+
+    title: str
+    blocks: Sequence[Block]
+    notes: Sequence[str] = field(default=())

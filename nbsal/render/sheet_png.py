@@ -1,0 +1,338 @@
+"""A sheet as a picture with the layout of the page, drawn with matplotlib."""
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from nbsal.render import colours
+from nbsal.render.canvas import FAINT, LINE, PALE, PLAIN, SMALL, Canvas, shade_of, tint
+from nbsal.render.chart import looks
+from nbsal.render.colours import GREY, SIGNED
+from nbsal.render.headline import Phrase
+from nbsal.render.html import ScoredSpan, visible
+from nbsal.render.lettering import Run, break_lines, png
+from nbsal.render.sheet import (
+    Bar,
+    Beside,
+    Block,
+    Card,
+    Cell,
+    CellTable,
+    Chart,
+    Choice,
+    Dots,
+    Grid,
+    Heading,
+    Legend,
+    Line,
+    Marked,
+    Note,
+    Sentence,
+    Sheet,
+    SizedWords,
+    Tile,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EDGE = "#b9bbc0"
+WIDTH, MARGIN = 760.0, 16.0
+STRONG = ("class", "for", "against")  # kinds of phrases
+HEADLINE, TEXT = 18.0, 19.0  # sizes of type
+LENGTH, SHORT = 240.0, 36.0  # of a bar, and of that of a choice
+BAR, THIN = 10.0, 4.0  # their heights
+CELL, GAP = 23.0, 12.0  # of a grid; before a group of columns
+
+
+def render(sheet: Sheet) -> bytes:
+    return png(draw(sheet))
+
+
+def draw(sheet: Sheet) -> "Figure":
+    canvas, room = Canvas(), max(WIDTH - 2 * MARGIN, *map(_least_width, sheet.blocks), 0.0)
+    top = _draw_blocks(canvas, sheet.blocks, MARGIN, MARGIN, room)
+    if sheet.notes:
+        top = canvas.plain(" \N{MIDDLE DOT} ".join(sheet.notes), MARGIN, top + 8, room, SMALL, FAINT)
+    return canvas.figure(room + 2 * MARGIN, top + MARGIN)
+
+
+def _draw_blocks(canvas: Canvas, blocks: Sequence[Block], left: float, top: float, room: float) -> float:
+    for block in blocks:
+        top = _BLOCKS[type(block)](canvas, block, left, top, room)
+    return top
+
+
+def _runs(cell: str | Sequence[Phrase], size: float = PLAIN, bold: bool = False) -> list[Run]:
+    phrases = [("text", cell)] if isinstance(cell, str) else cell
+    return [
+        Run(text, size, bold or kind in STRONG, None if kind in ("text", "class") else kind) for kind, text in phrases
+    ]
+
+
+def _sentence(canvas: Canvas, block: Sentence, left: float, top: float, room: float) -> float:
+    top = canvas.write([_runs(block.phrases, HEADLINE)], left, top, room, 26) + 2
+    for note in block.notes:
+        top = canvas.plain(note, left, top, room, ink=FAINT)
+    return top + 6
+
+
+def _heading(canvas: Canvas, block: Heading, left: float, top: float, room: float) -> float:
+    top = canvas.write([_runs(block.phrases, bold=True)], left, top + 12, room)
+    return (canvas.plain(block.note, left, top - 2, room, SMALL, FAINT) if block.note else top) + 2
+
+
+def _marked(canvas: Canvas, block: Marked, left: float, top: float, room: float) -> float:
+    size, height = (TEXT, 38.0) if block.large else (PLAIN, 23.0)
+    for part in block.parts:
+        runs = [_marked_run(span, block.largest, size) for span in part]
+        top = canvas.write([runs], left, top, room, height) + 2
+    return _legend(canvas, block.legend, left, top) if block.legend else top
+
+
+def _marked_run(span: ScoredSpan, largest: float, size: float) -> Run:
+    return Run(span.text, size, span.chosen, (span, largest))
+
+
+def _legend(canvas: Canvas, legend: Legend, left: float, top: float, room: float = WIDTH) -> float:
+    steps, middle = 24, top + LINE / 2 - 1
+    low, high = legend.ends
+    words = _runs([low], SMALL)
+    canvas.write([words], left, top, WIDTH, LINE - 2, FAINT)
+    left += words[0].width + 6
+    for step in range(steps):
+        share = (2 * step - steps + 1) / (steps - 1) if legend.against else step / (steps - 1)
+        canvas.boxes.append((left + 4 * step, middle - 5, 4, 10, shade_of(share)[0]))
+    if legend.against:
+        hue = colours.hex_colour(colours.AGAINST)
+        canvas.stroke(left, middle + 4, left + 1.8 * steps, hue=hue, dashed=True)
+    unit = f" \N{MIDDLE DOT} {legend.unit}" if legend.unit else ""
+    canvas.write([_runs([high, ("text", unit)], SMALL)], left + 4 * steps + 6, top, WIDTH, LINE - 2, FAINT)
+    return top + LINE
+
+
+def _line(canvas: Canvas, block: Line, left: float, top: float, room: float) -> float:
+    size, at, top = SMALL if block.small else PLAIN, 0.0, top + 4
+    for item in block.items:
+        choice = isinstance(item, Choice)
+        width = _width(item, size) + (24 if choice else 0)
+        if at and at + width > room:
+            at, top = 0.0, top + LINE + 10
+        _draw_item(canvas, item, left + at, top, width, size, block.small)
+        at += width + 8
+    return top + LINE + (8 if any(isinstance(item, Choice) for item in block.items) else 2)
+
+
+def _draw_item(canvas: Canvas, item: Any, left: float, top: float, width: float, size: float, quiet: bool) -> None:
+    if not isinstance(item, Choice):
+        _draw_cell(canvas, item, left, top, width, size, FAINT if quiet else colours.INK)
+        return
+    edge, thick = (colours.INK, 1.5) if item.chosen else (EDGE, 0.8)
+    canvas.frames.append((left, top - 3, width, LINE + 6, LINE / 2 + 3, edge, thick))
+    name, value = Run(item.name, PLAIN, item.chosen), Run(item.value, PLAIN, item.chosen)
+    canvas.write([[name]], left + 12, top, room=width)
+    _draw_bar(canvas, Bar(item.share, hue=GREY), left + 20 + name.width, top, SHORT, THIN)
+    canvas.write([[value]], left + 28 + name.width + SHORT, top, room=width)
+
+
+def _width(cell: Any, size: float = PLAIN) -> float:
+    """How wide a cell is in one line."""
+    if isinstance(cell, Choice):
+        return Run(cell.name, size, cell.chosen).width + Run(cell.value, size, cell.chosen).width + SHORT + 16
+    if isinstance(cell, Bar | Dots):
+        return LENGTH
+    if isinstance(cell, Tile):
+        return max(Run(cell.text, SMALL, bold=True).width + 8, CELL)
+    if isinstance(cell, ScoredSpan):
+        return Run(cell.text, size, cell.chosen).width
+    if isinstance(cell, Marked):
+        return sum(Run(span.text, TEXT if cell.large else PLAIN).width for part in cell.parts for span in part)
+    lines: dict[int, float] = {}
+    for placed in break_lines([_runs(cell, size)], inf):
+        lines[placed.line] = lines.get(placed.line, 0.0) + placed.run.width
+    return max(lines.values(), default=0.0)
+
+
+def _table(canvas: Canvas, block: CellTable, left: float, top: float, room: float) -> float:
+    rows = [*([block.head] if block.head else []), *block.rows]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    over = sum(widths) + GAP * (len(widths) - 1) - room
+    if over > 0:
+        widest = widths.index(max(widths))
+        widths[widest] = max(widths[widest] - over, room / 4)
+    for number, row in enumerate(rows, -bool(block.head)):
+        bottom, x = top + LINE, left
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            at = x + width - _width(cell) if column in block.right else x
+            bottom = max(
+                bottom,
+                _draw_cell(
+                    canvas, cell, at, top, width, SMALL if number < 0 else PLAIN, FAINT if number < 0 else colours.INK
+                ),
+            )
+            x += width + GAP
+        for y in (top, bottom) if number == block.chosen else ():
+            canvas.stroke(left, y, x - GAP, hue=colours.INK, width=1.2)
+        top = bottom + 2
+    return top + 4
+
+
+def _draw_cell(
+    canvas: Canvas, cell: Cell, left: float, top: float, width: float, size: float = PLAIN, ink: str = colours.INK
+) -> float:
+    if isinstance(cell, Bar):
+        return _draw_bar(canvas, cell, left, top, width, BAR if size == PLAIN else THIN)
+    if isinstance(cell, Dots):
+        return _draw_dots(canvas, cell, left, top, width)
+    if isinstance(cell, Tile):
+        return _draw_tile(canvas, cell, left, top, width)
+    if isinstance(cell, ScoredSpan):
+        return canvas.write([[_marked_run(cell, 1.0, size)]], left, top, width + 1)
+    if isinstance(cell, Marked):
+        return _marked(canvas, cell, left, top, width)
+    return canvas.write([_runs(cell, size)], left, top, min(width, _width(cell, size)) + 1, LINE, ink)
+
+
+def _draw_bar(canvas: Canvas, bar: Bar, left: float, top: float, length: float, height: float = BAR) -> float:
+    scale, middle = length / (bar.high - bar.low), top + LINE / 2
+    zero, hue = left - bar.low * scale, colours.bar_colour(bar.hue, bar.share)
+    if bar.hue == GREY:
+        canvas.boxes.append((left, middle - height / 2, length, height, PALE))
+    else:
+        canvas.stroke(zero, top - 1, zero, top + LINE + 1, hue=PALE, width=1)
+    begin, size = zero + min(bar.share, 0.0) * scale, abs(bar.share) * scale
+    canvas.boxes.append((begin, middle - height / 2, size, height, hue))
+    if bar.hue == SIGNED and bar.share < 0:
+        canvas.stroke(begin, middle + height / 2, begin + size, hue="#1a5fa8", dashed=True)
+    return top + LINE
+
+
+def _draw_dots(canvas: Canvas, dots: Dots, left: float, top: float, length: float) -> float:
+    scale, middle = length / (dots.high - dots.low), top + LINE / 2
+    ring, disc = (left + (share - dots.low) * scale for share in (dots.ring, dots.disc))
+    canvas.stroke(left, middle, left + length, hue=PALE, width=1)
+    canvas.stroke(min(ring, disc), middle, max(ring, disc), hue=FAINT, width=1.5)
+    canvas.rings += [(disc, middle, colours.INK, True), (ring, middle, colours.INK, False)]
+    return top + LINE
+
+
+def _least_width(block: Block) -> float:
+    """Grids are as wide as their columns."""
+    if not isinstance(block, Grid):
+        return 0.0
+    return _names_width(block) + CELL * len(block.columns) + GAP * len(block.gaps)
+
+
+def _names_width(block: Grid) -> float:
+    return max((Run(name, SMALL, bold=True).width for name in block.rows), default=0.0) + 8
+
+
+def _grid(canvas: Canvas, block: Grid, left: float, top: float, room: float) -> float:
+    names = [Run(name, SMALL) for name in block.columns]
+    start, top = left + _names_width(block), top + max((run.width for run in names), default=0.0) + 8
+    places = [start + CELL * k + GAP * sum(gap <= k for gap in block.gaps) for k in range(len(names))]
+    canvas.texts += [(x + CELL / 2, top - 4, run, colours.INK, True) for x, run in zip(places, names, strict=True)]
+    for row, name in enumerate(block.rows):
+        run = Run(name, SMALL, bold=row == block.chosen)
+        canvas.write([[run]], start - 8 - run.width, top, room, CELL, colours.INK if run.bold else FAINT)
+        remark = block.remarks[row] if block.remarks else ""
+        for k, x in enumerate(places):
+            _draw_grid_cell(canvas, 0.0 if remark else block.shares[row][k], x, top, block.hue)
+        if remark:
+            canvas.write([_runs(remark, SMALL)], start + 6, top, room, CELL, FAINT)
+        for y in (top - 0.5, top + CELL - 0.5) if run.bold and places else ():
+            canvas.stroke(start, y, places[-1] + CELL, hue=colours.INK, width=1.5)
+        top += CELL
+    return top + 6
+
+
+def _draw_grid_cell(canvas: Canvas, share: float, left: float, top: float, hue: colours.Hue) -> None:
+    shade, faint = shade_of(share)
+    if hue != SIGNED:
+        shade = tint(colours.rgb(None), share)
+    canvas.boxes.append((left, top, CELL - 1, CELL - 1, "#f4f4f5"))
+    canvas.boxes.append((left, top, CELL - 1, CELL - 1, shade))
+    if share < 0 and not faint:
+        canvas.stroke(left + 2, top + CELL - 2.5, left + CELL - 3, hue=colours.hex_colour(colours.AGAINST), dashed=True)
+
+
+def _chart(canvas: Canvas, block: Chart, left: float, top: float, room: float) -> float:
+    top, tall = canvas.plain(block.quantity, left, top, room, SMALL, FAINT) + 4, 200.0
+    canvas.charts.append((left + 44, top, min(room, WIDTH) - 60, tall, block))
+    top, at = canvas.plain(block.steps, left + 44, top + tall + 24, room, SMALL, FAINT) + 4, left
+    for curve, (hue, dash) in zip(block.curves, looks(block), strict=True):
+        canvas.stroke(at, top + 9, at + 24, hue=hue, dashed=dash != "-")
+        canvas.plain(curve.name, at + 30, top, room, SMALL)
+        at += _width(curve.name, SMALL) + 48
+    if block.band:
+        canvas.boxes.append((at, top + 4, 24, 10, PALE))
+        canvas.plain(block.band, at + 30, top, room, SMALL)
+    return top + LINE + 4
+
+
+def _draw_tile(canvas: Canvas, tile: Tile, left: float, top: float, width: float) -> float:
+    if tile.on:
+        opacity = colours.TINT if tile.hue is not None else colours.TINT / 3
+        canvas.boxes.append((left, top, width, LINE, tint(colours.rgb(tile.hue), opacity)))
+    run = Run(tile.text, SMALL, bold=tile.on, mark=None if tile.on else "struck")
+    canvas.write([[run]], left + (width - run.width) / 2, top, width)
+    return top + LINE
+
+
+def _cloud(canvas: Canvas, block: SizedWords, left: float, top: float, room: float) -> float:
+    colour, lines, at = colours.class_colour(block.hue), [[]], 0.0  # type: ignore[var-annotated]
+    for word in block.words:
+        run = Run(visible(word.text), word.size, word.strong, "shared" if word.shared else None, word.italic)
+        if at and at + run.width > room:
+            lines, at = [*lines, []], 0.0
+        lines[-1].append((at, run))
+        at += run.width + 12
+    for line in lines:
+        size = max((run.size for _, run in line), default=0.0)
+        for at, run in line:
+            ink = colour if run.bold else FAINT
+            canvas.texts.append((left + at, top + size, run, ink, False))
+            if run.mark:
+                canvas.stroke(left + at, top + size + 4, left + at + run.width, hue=ink, width=1.2)
+        top += 1.3 * size + 2
+    return top + 6
+
+
+def _card(canvas: Canvas, block: Card, left: float, top: float, room: float) -> float:
+    begin, place = top + 6, len(canvas.boxes)
+    top = begin + 6
+    if block.title:
+        title = _runs([("class", block.title), ("text", f" \N{MIDDLE DOT} {block.note}")], SMALL)
+        top = canvas.write([title], left + 12, top, room - 24)
+    bottom = _draw_blocks(canvas, block.blocks, left + 12, top, room - 24) + 6
+    if block.filled:
+        canvas.boxes.insert(place, (left, begin, room, bottom - begin, "#f2f2f3"))
+    else:
+        canvas.frames.append((left, begin, room, bottom - begin, 8.0, EDGE, 0.8))
+    return bottom + 2
+
+
+def _beside(canvas: Canvas, block: Beside, left: float, top: float, room: float) -> float:
+    width = (room - 24 * (len(block.columns) - 1)) / len(block.columns)
+    places = (left + (width + 24) * number for number in range(len(block.columns)))
+    return max(_draw_blocks(canvas, blocks, at, top, width) for at, blocks in zip(places, block.columns, strict=True))
+
+
+def _note(canvas: Canvas, block: Note, left: float, top: float, room: float) -> float:
+    return canvas.plain(block.text, left, top, room, SMALL, FAINT)
+
+
+_BLOCKS: dict[type, Callable[[Canvas, Any, float, float, float], float]] = {
+    Sentence: _sentence,
+    Heading: _heading,
+    Marked: _marked,
+    Line: _line,
+    CellTable: _table,
+    Grid: _grid,
+    Chart: _chart,
+    SizedWords: _cloud,
+    Note: _note,
+    Legend: _legend,
+    Card: _card,
+    Beside: _beside,
+}

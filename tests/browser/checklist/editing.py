@@ -1,0 +1,160 @@
+"""Checks of what happens while a text is typed: 6, 7, 8, 9 and 22."""
+
+import os
+import re
+import signal
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import psutil
+
+from nbsal.render.headline import confidence
+from tests.browser.checklist import check
+from tests.browser.checklist.session import Session
+from tests.browser.test_trouble import STOPPED
+from tests.browser.test_typing import edit
+
+TYPED = " dull and very awful"
+PLACE = " film"  # before which it is typed
+PACE = 100  # ms a key
+LEAST = 8  # answers to so many keys
+# Records, frame by frame, what stands in the editor and what is said of it.
+RECORD = """root => {
+  const [area, line] = [root.querySelector('textarea'), root.querySelector('.nbsal-headline')];
+  const frames = window.frames_ = [];
+  const look = () => {
+    const shade = getComputedStyle(root.querySelector('.nbsal-text')).getPropertyValue('--dim');
+    const frame = {
+      text: area.value, caret: area.selectionStart, answer: line.textContent,
+      numbers: root.querySelector('.nbsal-evidence')?.textContent ?? '',
+      names: [...line.querySelectorAll('em')].map(node => node.textContent),
+      read: root.querySelector('.nbsal-readout b')?.textContent ?? '',
+      dim: [Number(getComputedStyle(line).opacity) < 1, !['', '1'].includes(shade.trim())],
+    };
+    if (JSON.stringify(frame) !== JSON.stringify(frames.at(-1))) frames.push(frame);
+    if (window.frames_ === frames) requestAnimationFrame(look);
+  };
+  look();
+}"""
+DECIDED = """
+def decided(text):
+    result = explain(text)
+    return [result.prediction, float(result.probabilities.max())]
+"""
+
+
+@dataclass
+class Typing:
+    """What a view showed while keys were pressed and, afterwards, taken back with the pointer on a typed word."""
+
+    frames: list[dict[str, Any]]
+    leads: dict[str, str]
+    start: str
+
+    @cached_property
+    def typed(self) -> list[dict[str, Any]]:
+        """The frames until the last key's answer."""
+        longest = max(range(len(self.frames)), key=lambda k: len(self.frames[k]["text"]))
+        last = self.frames[longest]["text"]
+        return [frame for k, frame in enumerate(self.frames) if k <= longest or frame["text"] == last]
+
+    def fits(self, frame: dict[str, Any]) -> bool:
+        """Whether the answer of a frame is that of its text."""
+        return self.leads[frame["text"]] in frame["answer"]
+
+
+def typing(session: Session) -> Typing:
+    """Type into Highlight, then take it back with the pointer on a word that goes."""
+    root, page = session.view("highlight"), session.page
+    area = edit(root)
+    start = area.input_value()
+    place = start.index(PLACE)
+    area.evaluate("(area, place) => area.setSelectionRange(place, place)", place)
+    root.evaluate(RECORD)
+    page.keyboard.type(TYPED, delay=PACE)
+    session.settle("highlight")
+    page.keyboard.press("Escape")
+    root.get_by_role("listbox", name="The text, word by word").get_by_role("option", name="awful", exact=True).hover()
+    page.keyboard.press("e")  # the pointer stays on the word
+    area.evaluate("(area, place) => area.setSelectionRange(place, place)", place + len(TYPED))
+    for _ in TYPED:
+        page.keyboard.press("Backspace", delay=20)
+    session.settle("highlight")
+    frames = page.evaluate("() => { const frames = window.frames_; window.frames_ = null; return frames; }")
+    area.press("Escape")
+    texts = list(dict.fromkeys(frame["text"] for frame in frames))
+    decisions = session.value(f"[decided(text) for text in {texts!r}]", DECIDED)
+    leads = {text: f"{label}, {confidence(share)}" for text, (label, share) in zip(texts, decisions, strict=True)}
+    return Typing(frames, leads, start)
+
+
+@check(6, "20 keys at 10 a second: 8 new answers, the caret stays")
+def answers_while_typing(session: Session) -> str:
+    seen = session.once(typing)
+    place = seen.start.index(PLACE)
+    fits = [frame for frame in seen.typed if seen.fits(frame)]
+    answered = list(dict.fromkeys(frame["text"] for frame in fits if frame["text"] != seen.start))
+    moved = [frame["caret"] for frame in seen.typed if frame["caret"] != place + len(frame["text"]) - len(seen.start)]
+    measured = f"{len(answered)} answers to {len(TYPED)} keys, caret moved {len(moved)} times"
+    assert len(answered) >= LEAST and not moved, measured
+    return measured
+
+
+@check(7, "between key and answer, old shades are dim")
+def dim(session: Session) -> str:
+    seen = session.once(typing)
+    old = [frame for frame in seen.frames if not seen.fits(frame)]
+    bright = [
+        f"“{frame['text'][-20:]}”: {frame['answer'][:30]}, dim {frame['dim']}" for frame in old if not all(frame["dim"])
+    ]
+    measured = f"{len(old) - len(bright)} of {len(old)} states with an older answer are dim"
+    assert old and not bright, f"{measured}; {bright[:3]}"
+    return measured
+
+
+@check(8, "an answer for an older text never appears")
+def older_answers(session: Session) -> str:
+    seen = session.once(typing)
+    came = [frame for before, frame in pairwise(seen.frames) if frame["answer"] != before["answer"]]
+    wrong = [f"{frame['answer'][:40]} for “{frame['text']}”" for frame in came if not seen.fits(frame)]
+    assert came and not wrong, f"{len(wrong)} of {len(came)}: {wrong[:3]}"
+    return f"{len(came)} answers came, each of the text that stood there"
+
+
+@check(9, "answer and readout name no word that is not in the text")
+def named_words(session: Session) -> str:
+    frames = session.once(typing).frames
+    wrong = [
+        f"“{word}” in “{frame['text'][:60]}”"
+        for frame in frames
+        for word in [*([] if any(frame["dim"]) else frame["names"]), frame["read"]]
+        if re.sub(r" × \d+$", "", word).casefold() not in frame["text"].casefold()
+    ]
+    assert any(frame["read"] for frame in frames), "the readout was empty all the time"
+    assert not wrong, f"{len(wrong)}: {wrong[:3]}"
+    return f"{len(frames)} states of typing and of taking back"
+
+
+@check(22, "kernel killed while typing: the text stays, said within 1 s", last=True)
+def killed(session: Session) -> str:
+    root, page = session.view("highlight"), session.page
+    area = edit(root)
+    before = area.input_value()
+    page.keyboard.type(" Awful")
+    kernel = next(
+        child
+        for child in psutil.Process(session.lab.server.pid).children(recursive=True)
+        if any("ipykernel" in part for part in child.cmdline())
+    )
+    os.kill(kernel.pid, signal.SIGKILL)
+    start = time.monotonic()
+    page.keyboard.type(" film")
+    session.state("highlight").filter(has_text=STOPPED).wait_for(timeout=30_000)
+    seconds = time.monotonic() - start
+    text = area.input_value()
+    measured = f"said after {seconds:.1f} s; the text is “…{text[len(before) :]}”"
+    assert seconds <= 1 and text.startswith(before) and text != before, measured
+    return measured

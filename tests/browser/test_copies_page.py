@@ -1,0 +1,34 @@
+"""A page says what its copies say: the sentence, the findings, the bars, the classes and the legend."""
+
+import pytest
+
+from nbsal.render.headline import plain
+from nbsal.render.sheet import CellTable, Choice, Heading, Line, Marked, Sentence
+
+
+def blocks(sheet, kind):
+    return [block for block in sheet.blocks if isinstance(block, kind)]
+
+
+def bare(text):
+    return "".join(text.split())
+
+
+@pytest.mark.parametrize("name", ["highlight", "layers", "games"])
+def test_a_page_says_what_its_copies_say(show, views, name):
+    root, sheet = show(name), views[name].sheet()
+
+    def texts(selector):
+        return [bare(text) for text in root.locator(selector).all_text_contents() if text]
+
+    (sentence,), (marked,) = blocks(sheet, Sentence), blocks(sheet, Marked)
+    assert texts(".nbsal-headline") == [bare(plain(sentence.phrases))]
+    assert texts(".nbsal-panel h3") == [bare(plain(block.phrases)) for block in blocks(sheet, Heading)]
+    legend = marked.legend
+    assert texts(".nbsal-legend") == [bare("".join(word for _, word in legend.ends) + f"·{legend.unit}")]
+    choices = [item for block in blocks(sheet, Line) for item in block.items if isinstance(item, Choice)]
+    if name != "games":
+        assert texts(".nbsal-class") == [bare(choice.name + choice.value) for choice in choices] != []
+    if name == "highlight":
+        (table,) = blocks(sheet, CellTable)
+        assert texts(".nbsal-ranking li") == [bare(word + number) for word, _, number in table.rows] != []
