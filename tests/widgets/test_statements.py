@@ -65,7 +65,7 @@ def test_what_is_said_is_checked_on_request_or_in_time(small, monkeypatch):
     monkeypatch.setattr(checked_view, "LONGEST", 0.0)
     view.check = "auto"
     view.text = TEXTS[1]
-    assert view.wait().result.check.first and view._checking["seconds"] > 0
+    assert view.wait().result.check.first and view._checking["note"].endswith(" s")
     view.handle_check()
     assert not view.wait().result.check.first and view._checking == {}
     view.close()
@@ -219,7 +219,8 @@ def test_a_model_that_cannot_run_without_words_is_not_blamed_on_the_text(small, 
 
     monkeypatch.setattr(checked_view.checking, "check", fail)
     view = Highlight(nbsal.Explainer(small, "decoded-gradcam"), text=TEXTS[0], check=True).wait()
-    assert (view.status, view.error, view._checking) == ("ready", "", {"state": "failed", "why": "No."})
+    assert (view.status, view.error, view._checking["state"]) == ("ready", "", "failed")
+    assert view._checking["note"].endswith("No.")
     view.close()
 
 
