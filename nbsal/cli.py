@@ -23,7 +23,6 @@ from nbsal.commands import audit, corpus, methods
 from nbsal.commands.endpoint import add_endpoint, load_replier
 from nbsal.commands.shared import UNITS, add_hops, add_max_new_tokens, parse_target, write_page
 from nbsal.render import html
-from nbsal.render.scores import score_texts
 from nbsal.support.errors import FileError, InputError, MissingExtra, NbsalError, file_error
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import file_errors
@@ -145,12 +144,6 @@ def _explain(options: argparse.Namespace) -> int:
         print(json.dumps(content, ensure_ascii=False, indent=1))
         return 0
     print(saliency.to_terminal(colours=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
-    for note in [*saliency.statement().notes, *saliency.notes()]:
-        print(html.visible(note))
-    words = sorted(saliency.scored_words(), key=lambda word: -word[1])[:5]  # not from a data frame: pandas is slow
-    numbers, power = score_texts([score for _, score, _ in words])
-    named = ", ".join(f"{word} {number}" for (word, _, _), number in zip(words, numbers, strict=True))
-    print(html.visible(f"highest scores: {named} {power}".rstrip()))
     return 0
 
 

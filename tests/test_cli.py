@@ -36,7 +36,7 @@ def run(capsys, *arguments, status=0):
 
 def test_explain_prints_the_prediction_and_the_words(capsys, monkeypatch):
     out = run(capsys, "explain", TEXT)
-    assert "not checked" in out and re.search(r"highest scores: (warm|funny)", out)
+    assert "not checked" in out and re.search(r"Strongest words.*\n(warm|funny)", out)
     assert "checked by hiding" in run(capsys, "explain", TEXT, "--check")
     pair = run(capsys, "explain", "A man sleeps.", "--pair", "A man is awake.", "--model", "demo/nli")
     assert (

@@ -12,7 +12,7 @@ import numpy as np
 from nbsal.ablation.texts import REMOVE
 from nbsal.explain import answer_file
 from nbsal.explain import answer_tables as tables
-from nbsal.explain.answer_page import AnswerPicture, answer_html
+from nbsal.explain.answer_page import AnswerPicture
 from nbsal.explain.explained import NOTABLE_GAP, Explained, gap_advice, unchecked
 from nbsal.explain.judgement import Judgement, JudgeSettings, judge
 from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics, Unit
@@ -30,6 +30,7 @@ from nbsal.explain.sentences.statement import Statement
 from nbsal.model.target import Target
 from nbsal.render.headline import percent
 from nbsal.render.names import model_name
+from nbsal.render.sheet import Sheet
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
@@ -234,9 +235,9 @@ class Answer(Explained):
         (place, *_) = tokens_of(self.reading, token, "token")
         return statistics.layer_tokens(self._still_running().explainer.subject, self.reading, layer, place, tau)
 
-    def render_html(self) -> str:
-        """The reply with its sources, shaded by what they add to it, as HTML without scripts."""
-        return answer_html(self.picture())
+    def sheet(self) -> Sheet:
+        """The reply with its sources, shaded by what they add to it."""
+        return self.picture().sheet()
 
     def _as_view(self, views: Any) -> Any:
         return views.Answers(self)

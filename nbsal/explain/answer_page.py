@@ -10,16 +10,23 @@ from nbsal.explain.sentences import reply_facts
 from nbsal.explain.sentences import reply_sentences as sentences
 from nbsal.explain.sentences.phrases import PhraseMatrix
 from nbsal.explain.sentences.reply_facts import PartFacts, SourceName
-from nbsal.render import html, text_lines
+from nbsal.explain.text_sheet import share_line
+from nbsal.render import html
 from nbsal.render.headline import Phrase, percent, plain
 from nbsal.render.html import ScoredSpan
-from nbsal.render.text_lines import ScoredText
+from nbsal.render.sheet import (
+    Block,
+    Card,
+    CellTable,
+    Heading,
+    Legend,
+    Marked,
+    Note,
+    Sentence,
+    Sheet,
+)
 from nbsal.support.arrays import Floats
 
-CARD = "border:1px solid rgba(128,128,128,.4);border-radius:8px;padding:4px 12px;margin:6px 0"
-REPLY = "background-color:rgba(128,128,128,.1);border-radius:8px;padding:6px 14px;margin:6px 0;font-size:115%"
-CHOSEN = "border-bottom:2px solid currentColor;font-weight:bold"
-CELL = "border:0;padding:2px 8px;text-align:{}"
 ROUNDED = 0.005  # share that is shown as 0
 LEAST = 0.02  # share from which the matrix prints a number
 UNREAD = {
@@ -92,82 +99,46 @@ class AnswerPicture:
         total = float(sizes.sum())
         return float(sizes[np.array(self.reading.row.special)].sum()) / total if total else 0.0
 
+    def sheet(self) -> Sheet:
+        """The headline, the reply, the sources in cards, and the sources of each phrase as a table."""
+        sources, carriers = self.cards(), sentences.carriers_text(self.facts)
+        largest = html.largest_score([words for *_, words in sources])
+        blocks: list[Block] = [
+            Sentence(self.headline),
+            Card([Marked([self._reply()], 1.0)], filled=True),
+            *([Note(carriers)] if carriers else []),
+            Legend(bool((self.total < 0).any()), "for"),
+            *(Card([Marked([words], largest, large=False)], title, share) for title, share, words in sources),
+            share_line(self.special_share()),
+            Heading([("text", self.matrix.finding)], SCORES),
+            self._matrix(),
+        ]
+        return Sheet(self.sentence, blocks, self.notes)
 
-def answer_html(picture: AnswerPicture) -> str:
-    """An answer as HTML without scripts."""
-    sources = picture.cards()
-    largest, carriers = html.largest_score([words for *_, words in sources]), sentences.carriers_text(picture.facts)
-    cards = "".join(
-        f'<div style="{CARD}"><div style="font-size:85%"><b>{html.escape(title)}</b> · {html.escape(share)}</div>'
-        f"{html.text_html([words], largest)}</div>"
-        for title, share, words in sources
-    )
-    body = [
-        html.headline_html(picture.headline),
-        f'<p dir="auto" style="{REPLY}">{_reply_html(picture)}</p>',
-        f'<p dir="auto" style="{html.SMALL}">{html.escape(carriers)}</p>' if carriers else "",
-        html.legend_html(bool((picture.total < 0).any())),
-        cards,
-        html.share_html(picture.special_share()),
-        _matrix_html(picture),
-    ]
-    return html.block_html(picture.sentence, "".join(body), picture.notes, titled=False)
+    def _reply(self) -> list[ScoredSpan]:
+        """The reply, in which the words are chosen that the headline speaks of."""
+        spans: list[ScoredSpan] = []
+        at = 0
+        for token, (start, end) in enumerate(self.reading.reply_spans):
+            text = self.reading.reply[max(start, at) : end]  # tokens may share a character
+            if text and not self.reading.reply_special[token]:
+                word = text.lstrip()
+                gap = text[: -len(word)] if word and spans else ""
+                spans += [ScoredSpan(gap), ScoredSpan(word, chosen=token in self.chosen)]
+            at = max(at, end)
+        return spans
 
-
-def answer_png(picture: AnswerPicture) -> bytes:
-    reading, cards = picture.reading, picture.cards()
-    largest = html.largest_score([words for *_, words in cards])
-    spans = [reading.reply_spans[token] for token in reading.content]
-    reply = reading.reply[spans[0][0] : spans[-1][1]].strip()
-    drawn = [ScoredText(picture.sentence, [[ScoredSpan(reply)]], 1.0)]
-    drawn += [ScoredText(f"{title} · {share}", [words], largest) for title, share, words in cards]
-    matrix = picture.matrix
-    rows = [
-        f"{phrase}: {_shares_in_words(row, picture.names)}"
-        for phrase, row in zip(matrix.names, matrix.shares, strict=True)
-    ]
-    finding = ScoredText(matrix.finding, [], 1.0)
-    rows += filter(None, [sentences.carriers_text(picture.facts)])
-    return text_lines.png(text_lines.draw([*drawn, finding], notes=[*rows, " · ".join(picture.notes)]))
-
-
-def _reply_html(picture: AnswerPicture) -> str:
-    """The reply, with a frame around the words that the headline speaks of."""
-    reading, pieces, at = picture.reading, [], 0
-    for token, (start, end) in enumerate(reading.reply_spans):
-        text = html.escape(reading.reply[max(start, at) : end])  # tokens may share a character
-        if text and not reading.reply_special[token]:
-            pieces.append(f'<span style="{CHOSEN}">{text}</span>' if token in picture.chosen else text)
-        at = max(at, end)
-    return "".join(pieces).strip()
+    def _matrix(self) -> CellTable:
+        """The shares of the sources in each phrase."""
+        read = [number for number, source in enumerate(self.reading.prompt.sources) if source.status not in UNREAD]
+        head = ["", *(self.names[number].short for number in read), COLUMN]
+        rows = [
+            [html.label(phrase, 60), *(_matrix_cell(shares[number]) for number in [*read, -1])]
+            for phrase, shares in zip(self.matrix.names, self.matrix.shares, strict=True)
+        ]
+        return CellTable(rows, head, right=range(1, len(head)))
 
 
-def _shares_in_words(row: Floats, names: Sequence[SourceName]) -> str:
-    columns = [*(name.short for name in names), COLUMN]
-    parts = [f"{column} {percent(share, 0)}" for column, share in zip(columns, row, strict=True) if abs(share) >= LEAST]
-    return ", ".join(parts)
-
-
-def _matrix_html(picture: AnswerPicture) -> str:
-    """The shares of the sources in each phrase, as a table."""
-    read = [number for number, source in enumerate(picture.reading.prompt.sources) if source.status not in UNREAD]
-    columns = [*(picture.names[number].short for number in read), COLUMN]
-    small = f"font-weight:normal;{html.SMALL}"
-    head = "".join(f'<th style="{CELL.format("center")};{small}">{html.escape(column)}</th>' for column in columns)
-    body = "".join(
-        f'<tr><th style="{CELL.format("left")};font-weight:normal">{html.escape(html.label(phrase, 60))}</th>'
-        f"{''.join(_cell_html(row[number]) for number in [*read, -1])}</tr>"
-        for phrase, row in zip(picture.matrix.names, picture.matrix.shares, strict=True)
-    )
-    finding = html.escape(picture.matrix.finding)
-    style = "border-collapse:separate;border-spacing:2px;font-size:90%"
-    return (
-        f'<div style="margin-top:12px"><b>{finding}</b><div style="{html.SMALL}">{SCORES}</div></div>'
-        f'<table style="{style}"><tr><td style="border:0"></td>{head}</tr>{body}</table>'
-    )
-
-
-def _cell_html(share: float) -> str:
-    number = str(round(100 * share)).replace("-", "\N{MINUS SIGN}") if abs(share) >= LEAST else ""
-    span = html.span_html(ScoredSpan(number, share), 1.0) if number else ""
-    return f'<td style="{CELL.format("center")}">{span}</td>'
+def _matrix_cell(share: float) -> ScoredSpan | str:
+    number = str(round(100 * share)).replace("-", "\N{MINUS SIGN}")
+    return ScoredSpan(f" {number} ", float(share)) if abs(share) >= LEAST else ""

@@ -356,7 +356,7 @@ class Comparison(Exportable, dict[str, Saliencies]):
 
     def render_html(self) -> str:
         """The explanations of each method below its name, as HTML without scripts."""
-        return "".join(f"{html.heading_html(name, '')}{each.render_html()}" for name, each in self.items())
+        return "".join(f"<p><b>{html.escape(name)}</b></p>{each.render_html()}" for name, each in self.items())
 
     def _page_title(self) -> str:
         return ", ".join(self)

@@ -10,7 +10,19 @@ from nbsal.render.colours import GREY
 from nbsal.render.headline import change_words, name_in_sentence, percent, phrases
 from nbsal.render.html import ScoredSpan, label, largest_score
 from nbsal.render.scores import score_texts
-from nbsal.render.sheet import Bar, Block, Choice, Heading, Legend, Line, Marked, Note, Sentence, Sheet, Table
+from nbsal.render.sheet import (
+    Bar,
+    Block,
+    CellTable,
+    Choice,
+    Heading,
+    Legend,
+    Line,
+    Marked,
+    Note,
+    Sentence,
+    Sheet,
+)
 
 CLASSES, WORDS = 6, 10  # that are listed
 MOST, ALMOST_ALL = 0.5, 0.8  # shares of the scores on special tokens, and of these on one of them, that are told
@@ -63,7 +75,7 @@ def word_bars(saliency: Any) -> list[Block]:
         (name, Bar(score / largest, low, high or 1.0), text) for (name, score), text in zip(ranked, texts, strict=True)
     ]
     unit = " · ".join(filter(None, [saliency.unit, power]))
-    return [Heading([("text", "Strongest words")], unit), Table(rows, right=(2,))]
+    return [Heading([("text", "Strongest words")], unit), CellTable(rows, right=(2,))]
 
 
 def class_line(saliency: Any, classes: Probabilities | None = None) -> list[Block]:
@@ -78,21 +90,25 @@ def class_line(saliency: Any, classes: Probabilities | None = None) -> list[Bloc
     return [Line([*choices, *([f"{more} more"] if more else [])])] if choices else []
 
 
-def changes_table(changes: Sequence[tuple[str, float, float]]) -> Table:
+def changes_table(changes: Sequence[tuple[str, float, float]]) -> CellTable:
     """Classes with their probabilities before some change and now."""
     rows = []
     for name, before, now in changes:
         first, second = change_words(before, now)
         value = phrases(f"{first} → ", ("class", second)) if before != now else phrases(("class", percent(now)))
         rows.append((label(name), Bar(now, hue=GREY), value))
-    return Table(rows, right=(2,))
+    return CellTable(rows, right=(2,))
+
+
+def share_line(special: float) -> Line:
+    """How the score divides between words and special tokens."""
+    words, rest = f"{percent(1 - special, 0)} of the score on words", f"{percent(special, 0)} on special tokens"
+    return Line([words, Bar(1 - special, hue=GREY), rest], small=True)
 
 
 def share_lines(saliency: Any) -> list[Block]:
     """How the score divides between words and special tokens, with a warning if most lies on the latter."""
-    special = saliency.special_share()
-    words, rest = f"{percent(1 - special, 0)} of the score on words", f"{percent(special, 0)} on special tokens"
-    line = Line([words, Bar(1 - special, hue=GREY), rest], small=True)
+    special, line = saliency.special_share(), share_line(saliency.special_share())
     if special <= MOST:
         return [line]
     sizes = np.abs(saliency.scores) * saliency.special

@@ -22,7 +22,7 @@ from nbsal.figures.tables import score_table, style_frame
 from nbsal.methods.labels import look
 from nbsal.model.subject import Subject
 from nbsal.passes import trace
-from nbsal.render import colours, html, text_lines
+from nbsal.render import colours, html
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Styler
@@ -299,12 +299,8 @@ def highlights(saliencies: Mapping[str, Saliency]) -> Figure:
     1
     """
     texts = [
-        text_lines.ScoredText(
-            f"{name}: predicted {saliency.outcome()}",
-            saliency.scored_spans(),
-            saliency.largest,
-        )
+        (f"{name}: predicted {saliency.outcome()}", saliency.scored_spans(), saliency.largest)
         for name, saliency in saliencies.items()
     ]
     note = "Colours are scaled to each text's largest score. Evidence against the class is underlined."
-    return text_lines.draw(texts, notes=[note])
+    return style.texts(texts, note)

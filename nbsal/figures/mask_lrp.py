@@ -21,7 +21,7 @@ from nbsal.figures.tables import score_table
 from nbsal.heads.counts import HeadStudy
 from nbsal.methods.labels import look
 from nbsal.model.head_mask import HeadMask
-from nbsal.render import html, text_lines
+from nbsal.render import html
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Styler
 from nbsal.support.validation import checked
@@ -164,14 +164,11 @@ def attribution_differences(ours: Saliency, others: Mapping[str, Saliency]) -> F
         name: replace(base, scores=base.scores - score_shares(other).scores) for name, other in others.items()
     }
     largest = max((difference.largest for difference in differences.values()), default=0.0)
-    first = text_lines.ScoredText(
-        f"{ours.method}: {ours.prediction}, normalised scores", base.scored_spans(), base.largest
-    )
+    first = f"{ours.method}: {ours.prediction}, normalised scores", base.scored_spans(), base.largest
     rest = [
-        text_lines.ScoredText(f"{ours.method} minus {name}", difference.scored_spans(), largest)
-        for name, difference in differences.items()
+        (f"{ours.method} minus {name}", difference.scored_spans(), largest) for name, difference in differences.items()
     ]
-    return text_lines.draw([first, *rest], notes=[f"Orange: higher with {ours.method}. Blue and underlined: lower."])
+    return style.texts([first, *rest], f"Orange: higher with {ours.method}. Blue and underlined: lower.")
 
 
 @checked

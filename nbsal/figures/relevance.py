@@ -19,7 +19,7 @@ from nbsal.methods.propagation import TransformerAttribution
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes import trace
-from nbsal.render import colours, html, text_lines
+from nbsal.render import colours, html
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.validation import Text, checked
@@ -121,12 +121,10 @@ def class_maps(saliencies: Mapping[str, Saliency]) -> Figure:
     """
     largest = max((saliency.largest for saliency in saliencies.values()), default=0.0)
     texts = [
-        text_lines.ScoredText(
-            f"for {name} ({saliency.method}); predicted {saliency.prediction}", saliency.scored_spans(), largest
-        )
+        (f"for {name} ({saliency.method}); predicted {saliency.prediction}", saliency.scored_spans(), largest)
         for name, saliency in saliencies.items()
     ]
-    return text_lines.draw(texts, notes=["All classes have the same colour scale."])
+    return style.texts(texts, "All classes have the same colour scale.")
 
 
 @style.draw_figure

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from nbsal.evaluation.results import Results
 from nbsal.methods.labels import look
 from nbsal.model.head_mask import HeadMask
-from nbsal.render import html
+from nbsal.render import html, sheet_png
+from nbsal.render.html import ScoredSpan
 from nbsal.render.looks import HUES
+from nbsal.render.sheet import Heading, Marked, Sheet
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.validation import checked
 
@@ -160,3 +162,10 @@ def png_bytes(figure: Figure) -> bytes:
     file = BytesIO()
     figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
     return file.getvalue()
+
+
+def texts(scored: Sequence[tuple[str, Sequence[Sequence[ScoredSpan]], float]], note: str) -> "Figure":
+    """Texts under their titles, each with the score that gets full colour, above a note."""
+    texts = ((Heading([("text", title)]), Marked(spans, largest, large=False)) for title, spans, largest in scored)
+    blocks = [block for pair in texts for block in pair]
+    return sheet_png.draw(Sheet("", blocks, [note]))

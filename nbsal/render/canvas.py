@@ -6,7 +6,7 @@ from typing import Any
 from nbsal.render import colours, fonts
 from nbsal.render.chart import draw_chart
 from nbsal.render.html import ScoredSpan
-from nbsal.render.lettering import INCH, POINT, Run, break_lines, font
+from nbsal.render.lettering import INCH, POINT, Run, break_lines
 from nbsal.render.sheet import Chart
 from nbsal.support.lazy import Figure
 
@@ -22,7 +22,7 @@ class Canvas:
         self.boxes: list[tuple[float, float, float, float, Any]] = []  # left, top, width, height, colour
         self.strokes: list[tuple[float, float, float, float, Any, float, bool]] = []  # from, to, colour, width, dashed
         self.texts: list[tuple[float, float, Run, str, bool]] = []  # left, baseline; or centre, bottom if upright
-        self.frames: list[tuple[float, float, float, float, bool]] = []  # left, top, width, height, bold
+        self.frames: list[tuple[float, float, float, float, float, str, float]] = []  # and roundness, colour, width
         self.charts: list[tuple[float, float, float, float, Chart]] = []
         self.rings: list[tuple[float, float, str, bool]] = []
 
@@ -65,7 +65,9 @@ class Canvas:
 
     def _shade(self, span: ScoredSpan, largest: float, left: float, middle: float, run: Run) -> None:
         tall = 0.68 * run.size
-        if span.struck:
+        if span.chosen and span.score is None:
+            self.stroke(left, middle + 0.6 * run.size, left + run.width, hue=colours.INK)
+        elif span.struck:
             self.boxes.append((left, middle - tall, run.width, 2 * tall, "#f0f0f1"))
             self.stroke(left, middle, left + run.width, hue=FAINT, width=1.2)
         elif span.score is not None:
@@ -109,14 +111,13 @@ class Canvas:
             ax.add_collection(
                 LineCollection(ends, colors=[stroke[4] for stroke in lines], linewidths=widths, linestyles=dash)
             )
-        for x, y, w, h, bold in self.frames:
-            edge, thick = (colours.INK, 1.5) if bold else ("#b9bbc0", 0.8)
-            shape = f"round,pad=0,rounding_size={h / 2}"
+        for x, y, w, h, radius, edge, thick in self.frames:
+            shape = f"round,pad=0,rounding_size={radius}"
             ax.add_patch(FancyBboxPatch((x, y), w, h, shape, facecolor="none", edgecolor=edge, linewidth=thick))
         for x, y, hue, filled in self.rings:
             ax.plot(x, y, "o", markersize=7, markeredgewidth=1.5, color=hue, markerfacecolor=hue if filled else "white")
         for x, y, run, ink, upright in self.texts:
-            style: dict[str, Any] = {"fontproperties": font(run.text, run.size, run.bold), "color": ink}
+            style: dict[str, Any] = {"fontproperties": run.font, "color": ink}
             if upright:
                 ax.text(x, y, run.text, rotation=90, ha="center", va="bottom", parse_math=False, **style)
             else:

@@ -1,11 +1,13 @@
 """Sentences in pieces, so that the words they name are marked like the text; and numbers in words."""
 
 from collections.abc import Sequence
+from itertools import groupby
 
 NUMBERS = "no one two three four five six seven eight nine ten".split()
 CERTAIN = 0.9995
 CLOSE = 0.001  # probabilities that differ by less are told apart by a second digit
 
+ChangeRow = tuple[str, float, float, str, str]  # a name, shares before and now, and both as percentages
 Phrase = tuple[str, str]  # the kind "text", "class", "for", "against" or "struck", and the words
 
 
@@ -24,6 +26,15 @@ def phrases(*parts: str | Phrase | Sequence[Phrase]) -> list[Phrase]:
         else:
             sentence += part  # type: ignore[arg-type]
     return sentence
+
+
+def joined(sentence: Sequence[Phrase]) -> list[Phrase]:
+    """The sentence in fewer pieces: those of one kind in a row are one.
+
+    >>> joined([("text", "Without "), ("text", "it"), ("class", "positive")])
+    [('text', 'Without it'), ('class', 'positive')]
+    """
+    return [(kind, plain(list(pieces))) for kind, pieces in groupby(sentence, key=lambda phrase: phrase[0])]
 
 
 def plain(sentence: Sequence[Phrase]) -> str:
@@ -68,6 +79,16 @@ def change_words(before: float, after: float) -> tuple[str, str]:
     close = abs(before - after) < CLOSE
     first, second = (percent(share, 2) if close else confidence(share) for share in (before, after))
     return first.removesuffix("\u202f%"), second
+
+
+def change_row(name: str, before: float, now: float) -> ChangeRow:
+    """A class before and after some change; without a change there is no first percentage.
+
+    >>> change_row("positive", 0.998, 0.971)
+    ('positive', 0.998, 0.971, '99.8', '97.1\u202f%')
+    """
+    words = ("", percent(now)) if before == now else change_words(before, now)
+    return name, round(float(before), 4), round(float(now), 4), *words
 
 
 def confidence(probability: float) -> str:

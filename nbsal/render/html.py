@@ -7,13 +7,12 @@ sign never depends on colour alone.
 
 import html
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from nbsal.render.colours import AGAINST, FAINT, FOR, STRONGEST, colour
-from nbsal.render.headline import Phrase, percent
-from nbsal.render.scores import exponent, power_text, score_text, score_texts
+from nbsal.render.colours import FAINT, STRONGEST, colour
+from nbsal.render.scores import exponent, power_text, score_text
 
 UNREAD = "beyond what the model reads"  # the tooltip of truncated text
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
@@ -26,13 +25,14 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 class ScoredSpan:
     """A span of text with its score and tooltip; `score` is None where there is no token.
 
-    A `struck` span is hidden from the model.
+    A `struck` span is hidden from the model, a `chosen` one is what the sentence is about.
     """
 
     text: str
     score: float | None = None
     tip: str = ""
     struck: bool = False
+    chosen: bool = False
 
 
 def scored_spans(text: str, tokens: Iterable[tuple[int, int, float, str]], truncated: bool = False) -> list[ScoredSpan]:
@@ -84,108 +84,6 @@ def escape(text: str) -> str:
     return html.escape(visible(text), quote=True)
 
 
-def span_html(span: ScoredSpan, largest: float) -> str:
-    """A span as HTML with inline styles; a score as large as `largest` gets full colour."""
-    if span.score is None:
-        text = escape(span.text)
-        return f'<span style="opacity:.6" title="{escape(span.tip)}">{text}</span>' if span.tip else text
-    (r, g, b), alpha = colour(span.score, largest)
-    style = f"background-color:rgba({r},{g},{b},{alpha:.3f});border-radius:3px;padding:1px 0"
-    if span.struck:
-        style = f"{STRUCK};text-decoration:line-through"
-    elif span.score < 0 and alpha >= FAINT:
-        style += ";text-decoration:underline dashed"
-    return f'<span style="{style}" title="{escape(span.tip)}">{escape(span.text)}</span>'
-
-
-def text_html(parts: Sequence[Sequence[ScoredSpan]], largest: float, bold: Collection[str] = ()) -> str:
-    """A text, or both texts of a pair, as one paragraph each; `bold` are words, without their case, in bold type."""
-    style = "margin:4px 0;line-height:1.9;white-space:pre-wrap;overflow-wrap:anywhere"
-    return "".join(
-        f'<p dir="auto" style="{style}">{"".join(_weighted_html(s, largest, bold) for s in part)}</p>' for part in parts
-    )
-
-
-def _weighted_html(span: ScoredSpan, largest: float, bold: Collection[str]) -> str:
-    """A span, in bold type if it is one of some words."""
-    content = span_html(span, largest)
-    return f"<b>{content}</b>" if span.text.casefold() in bold else content
-
-
-def headline_html(phrases: Sequence[Phrase], notes: Sequence[str] = ()) -> str:
-    """The headline above its notes; words for the target are underlined, words against it with dashes."""
-    tags = {
-        "text": "{}",
-        "class": "<b>{}</b>",
-        "struck": '<s style="opacity:.75">{}</s>',
-        "for": f'<span style="border-bottom:2px solid {_rgb(FOR)}">{{}}</span>',
-        "against": f'<span style="border-bottom:2px dashed {_rgb(AGAINST)}">{{}}</span>',
-    }
-    sentence = "".join(tags[kind].format(escape(text)) for kind, text in phrases)
-    lines = "".join(map(line_html, notes))
-    return f'<p style="margin:0 0 4px;font-size:125%;line-height:1.45;overflow-wrap:anywhere">{sentence}</p>{lines}'
-
-
-def legend_html(negative: bool, signed: bool = True) -> str:
-    """How to read the colours, of scores that are `negative` too, or of a method that is not `signed`."""
-    against = f'<span style="border-bottom:2px dashed {_rgb(AGAINST)}">against</span> ' if negative else "0 "
-    boxes = ""
-    for share in (-1.0, -0.5, 0.0, 0.5, 1.0) if negative else (0.0, 0.5, 1.0):
-        (r, g, b), alpha = colour(share, 1.0)
-        boxes += f'<span style="background-color:rgba({r},{g},{b},{alpha:.3f});padding:0 8px">&#8203;</span>'
-    end = f'<span style="border-bottom:2px solid {_rgb(FOR)}">for</span>{"" if signed else " only"}'
-    return f'<div style="{SMALL}">{against}{boxes} {end}</div>'
-
-
-def heading_html(title: str, note: str) -> str:
-    """A title with a note beside it."""
-    return f'<p><b>{escape(title)}</b> <span style="{SMALL}">{escape(note)}</span></p>'
-
-
-def share_html(special: float) -> str:
-    """How the score divides between words and special tokens, with a warning if most lies on the latter."""
-    warning = " ▲ Most of the score lies on special tokens. Colours compare the words alone." if special > 0.5 else ""
-    shares = f"{percent(1 - special, 0)} of the score on words, {percent(special, 0)} on special tokens."
-    return f'<div style="{SMALL}">{shares}{warning}</div>'
-
-
-def ranking_html(ranked: Sequence[tuple[str, float]]) -> str:
-    """The strongest words with bars, which differ for the target and against it."""
-    most = max((abs(score) for _, score in ranked), default=0.0)
-    if not most:
-        return ""
-    numbers, power = score_texts([score for _, score in ranked])
-    head = f'<tr><td colspan="3" style="text-align:right;border:0;padding:0;{SMALL}">{power}</td></tr>' if power else ""
-    rows = (_ranking_row(*row, number, abs(row[1]) / most) for row, number in zip(ranked, numbers, strict=True))
-    return f'<table style="border-collapse:collapse;margin:6px 0;font-size:90%">{head}{"".join(rows)}</table>'
-
-
-def _ranking_row(word: str, score: float, number: str, share: float) -> str:
-    hue, border = (FOR, "solid") if score >= 0 else (AGAINST, "dashed")
-    bar = f"display:inline-block;width:{round(120 * share)}px;height:.7em;background-color:rgba{(*hue, 0.85)}"
-    line = f"border-bottom:2px {border} {_rgb(hue)}"
-    cells = (
-        f'<td style="text-align:left;border:0;padding:0 8px 0 0">{escape(word)}</td>',
-        f'<td style="text-align:left;border:0;padding:0"><span style="{bar};{line}"></span></td>',
-        f'<td style="text-align:right;border:0;padding:0 0 0 8px">{number}</td>',
-    )
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def block_html(title: str, body: str, notes: Sequence[str], titled: bool = True) -> str:
-    """A figure of HTML with notes below; `title` and `notes` are plain text, `body` is HTML.
-
-    Without `titled` the title only names the figure, for screen readers.
-    """
-    head = f'<div style="font-size:90%"><b>{escape(title)}</b></div>' if titled else ""
-    foot = " · ".join(escape(note) for note in notes)
-    style = "max-width:60em;print-color-adjust:exact"
-    return (
-        f'<div role="figure" aria-label="{escape(title)}" style="{style}">{head}{body}'
-        f'<div style="{SMALL};margin-top:6px">{foot}</div></div>'
-    )
-
-
 def today() -> str:
     """The date as views print it, such as 22 Nov 2026."""
     now = date.today()
@@ -206,10 +104,6 @@ def snapshot_html(body: str, in_cell: bool = True) -> str:
 def line_html(text: str) -> str:
     """A line of plain text in small type."""
     return f'<div style="{SMALL}">{escape(text)}</div>'
-
-
-def _rgb(hue: tuple[int, int, int]) -> str:
-    return "rgb({},{},{})".format(*hue)
 
 
 def page_html(title: str, body: str) -> str:

@@ -34,10 +34,19 @@ class Run:
     size: float
     bold: bool = False
     mark: Any = None
+    italic: bool = False
+
+    @property
+    def font(self) -> "FontProperties":
+        return _font(self._families, self.size, self.bold, self.italic)
 
     @property
     def width(self) -> float:
-        return text_width(self.text, self.size, self.bold)
+        return 0.0 if self.text == "\n" else _drawn_width(self.text, self._families, self.size, self.bold)
+
+    @property
+    def _families(self) -> tuple[str, ...]:
+        return tuple(fonts.families(self.text, fonts.interface()))
 
 
 @dataclass(frozen=True)
@@ -67,15 +76,6 @@ def break_lines(parts: Sequence[Sequence[Run]], room: float) -> Iterator[Placed]
                     line, left = line + 1, 0.0
                 yield Placed(run, room - left - run.width if mirrored else left, line)
                 left += run.width
-
-
-def text_width(text: str, size: float, bold: bool = False) -> float:
-    """How wide a text is drawn."""
-    return _drawn_width(text, tuple(fonts.families(text, fonts.interface())), size, bold)
-
-
-def font(text: str, size: float, bold: bool = False) -> "FontProperties":
-    return _font(tuple(fonts.families(text, fonts.interface())), size, bold)
 
 
 def png(figure: "Figure") -> bytes:
@@ -118,10 +118,11 @@ def _is_right_to_left(part: Sequence[Run]) -> bool:
 
 
 @cache
-def _font(families: tuple[str, ...], size: float, bold: bool) -> "FontProperties":
+def _font(families: tuple[str, ...], size: float, bold: bool, italic: bool = False) -> "FontProperties":
     from matplotlib.font_manager import FontProperties
 
-    return FontProperties(family=families, size=size / POINT, weight="bold" if bold else "normal")
+    look: dict[str, Any] = {"weight": "bold" if bold else "normal", "style": "italic" if italic else "normal"}
+    return FontProperties(family=families, size=size / POINT, **look)
 
 
 @cache

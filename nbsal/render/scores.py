@@ -38,13 +38,13 @@ def score_texts(scores: Sequence[float]) -> tuple[list[str], str]:
 
 
 def score_text(score: float) -> str:
-    """A single score.
+    """A single score with three digits.
 
-    >>> score_text(-9.7e-6)
-    '-9.7 × 10⁻⁶'
+    >>> score_text(-9.7e-6), score_text(3.0)
+    ('−9.70 × 10⁻⁶', '+3.00')
     """
-    power = exponent(abs(score))
-    return f"{score / 10.0**power:+.4g} {power_text(power)}".rstrip()
+    (text,), power = score_texts([score])
+    return f"{text} {power}".rstrip()
 
 
 def _order(size: float) -> int:

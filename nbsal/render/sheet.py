@@ -1,6 +1,7 @@
 """What a result shows, as a tree of blocks whose words and numbers are final: HTML, a picture and a terminal draw it.
 
-A cell is a text, a sentence in phrases, a `Bar` or `Dots`. Shares are relative to the strongest on display.
+A cell is a text, a sentence in phrases, a bar, or a mark whose score is a share. Shares are relative to the strongest
+on display.
 """
 
 from collections.abc import Sequence
@@ -63,11 +64,12 @@ class Bar:
 
 @dataclass(frozen=True)
 class Dots:
-    """Two values of one row: A is a ring, B a disc; `low` is the least share in their column."""
+    """Two values of one row: A is a ring, B a disc; `low` and `high` as of a bar."""
 
     ring: float
     disc: float
     low: float = 0.0
+    high: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Tile:
     tip: str = ""
 
 
-Cell = str | Sequence[Phrase] | Bar | Dots | Marked | Tile
+Cell = str | Sequence[Phrase] | Bar | Dots | ScoredSpan | Marked | Tile
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Table:
+class CellTable:
     """Rows of cells below a head; `right` are columns whose cells end together, `chosen` is a row."""
 
     rows: Sequence[Sequence[Cell]]
@@ -129,7 +131,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Curve:
+class ChartLine:
     """Values by shares of the steps, with the range around them; that of random orders is dashed."""
 
     name: str
@@ -143,7 +145,7 @@ class Curve:
 class Chart:
     """Curves; `ticks` are places on the axis of steps, `point` is the step on display, and `halved` marks the half."""
 
-    curves: Sequence[Curve]
+    curves: Sequence[ChartLine]
     quantity: str
     steps: str
     ticks: Sequence[tuple[float, str]]
@@ -154,10 +156,40 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class SizedWord:
+    """A word in type of `size` pixels; `strong` is bold, what is not is pale; `shared` is underlined."""
+
+    text: str
+    size: float
+    strong: bool = True
+    italic: bool = False
+    shared: bool = False
+    tip: str = ""
+
+
+@dataclass(frozen=True)
+class SizedWords:
+    """The words of a class, in the class's hue."""
+
+    words: Sequence[SizedWord]
+    hue: int | None
+
+
+@dataclass(frozen=True)
 class Note:
     """A line of plain text in small type."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """Blocks in a box, under a title and a note beside it; a `filled` one is the text that others explain."""
+
+    blocks: Sequence["Block"]
+    title: str = ""
+    note: str = ""
+    filled: bool = False
 
 
 @dataclass(frozen=True)
@@ -167,7 +199,7 @@ class Beside:
     columns: Sequence[Sequence["Block"]]
 
 
-Block = Sentence | Heading | Marked | Line | Table | Grid | Chart | Note | Beside
+Block = Sentence | Heading | Legend | Marked | Line | CellTable | Grid | Chart | SizedWords | Note | Card | Beside
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,19 @@ from typing import Any
 
 from nbsal.render import colours, fonts
 from nbsal.render.chart import MIDDLE, draw_chart, looks
-from nbsal.render.colours import AGAINST, FAINT, FOR, GREY, NEUTRAL, SIGNED, STRONGEST, bar_colour, colour, hex_colour
+from nbsal.render.colours import (
+    AGAINST,
+    FAINT,
+    FOR,
+    GREY,
+    NEUTRAL,
+    SIGNED,
+    STRONGEST,
+    bar_colour,
+    class_colour,
+    colour,
+    hex_colour,
+)
 from nbsal.render.headline import Phrase
 from nbsal.render.html import SMALL, STRUCK, ScoredSpan, escape, line_html
 from nbsal.render.lettering import png
@@ -14,7 +26,9 @@ from nbsal.render.sheet import (
     Bar,
     Beside,
     Block,
+    Card,
     Cell,
+    CellTable,
     Chart,
     Choice,
     Dots,
@@ -26,13 +40,14 @@ from nbsal.render.sheet import (
     Note,
     Sentence,
     Sheet,
-    Table,
+    SizedWords,
     Tile,
 )
 from nbsal.support.lazy import Figure
 
 LENGTH, SHORT = 200, 36  # pixels of a bar, and of that of a choice
 TALL, THIN = 10, 4  # their heights in tables and in lines
+LONG = 40  # characters of a cell in one line
 DOT = 10  # pixels of a dot with its border
 CELL, GAP = 20, 12  # pixels of a cell of a grid, and before a group of them
 SWATCH = "display:inline-block;width:24px;margin:0 6px 0 12px;vertical-align:middle"
@@ -88,11 +103,14 @@ def _marked(block: Marked) -> str:
 
 def span_html(span: ScoredSpan, largest: float) -> str:
     """A span as HTML with inline styles; a score as large as `largest` gets full colour."""
+    if span.chosen and span.score is None:
+        return f'<span style="border-bottom:2px solid currentColor;font-weight:bold">{escape(span.text)}</span>'
     if span.score is None:
         text = escape(span.text)
         return f'<span style="opacity:.6" title="{escape(span.tip)}">{text}</span>' if span.tip else text
     (r, g, b), alpha = colour(span.score, largest)
     style = f"background-color:rgba({r},{g},{b},{alpha:.3f});border-radius:3px;padding:1px 0"
+    style += ";font-weight:bold" if span.chosen else ""
     if span.struck:
         style = f"{STRUCK};text-decoration:line-through"
     elif span.score < 0 and alpha >= FAINT:
@@ -127,21 +145,25 @@ def _choice(choice: Choice) -> str:
     return f'<span style="{style}">{escape(choice.name)} {bar} {escape(choice.value)}</span>'
 
 
-def _table(block: Table) -> str:
+def _table(block: CellTable) -> str:
     head = "".join(
         f'<th style="{_cell_style(block, k)};{SMALL}">{escape(name)}</th>' for k, name in enumerate(block.head)
     )
     rows = f'<tr style="background:none">{head}</tr>' if block.head else ""
     for number, row in enumerate(block.rows):
-        band = "border:1px solid" if number == block.chosen else "border:0"
-        cells = "".join(f'<td style="{_cell_style(block, k)}">{_cell(cell)}</td>' for k, cell in enumerate(row))
-        rows += f'<tr style="{band};background:none">{cells}</tr>'
-    return f'<table style="border-collapse:collapse;margin:4px 0;font-size:13px">{rows}</table>'
+        band = "1px solid" if number == block.chosen else "0"
+        cells = "".join(f'<td style="{_cell_style(block, k, cell)}">{_cell(cell)}</td>' for k, cell in enumerate(row))
+        rows += f'<tr style="border:{band};background:none">{cells}</tr>'
+    table = f'<table style="border-collapse:collapse;margin:4px 0;font-size:13px">{rows}</table>'
+    return f'<div style="overflow-x:auto">{table}</div>'
 
 
-def _cell_style(block: Table, column: int) -> str:
+def _cell_style(block: CellTable, column: int, cell: Cell = "") -> str:
+    """Texts take the room that other cells leave."""
     align = "right" if column in block.right else "left"
-    return f"border:0;padding:2px 12px 2px 0;font-weight:normal;vertical-align:top;text-align:{align}"
+    wide = isinstance(cell, Marked) or (isinstance(cell, str) and len(cell) > LONG)
+    room = "width:100%;min-width:14em" if wide else "white-space:pre"
+    return f"border:0;padding:2px 12px 2px 0;font-weight:normal;vertical-align:top;text-align:{align};{room}"
 
 
 def _cell(cell: Cell, length: int = LENGTH, height: int = TALL) -> str:
@@ -149,6 +171,8 @@ def _cell(cell: Cell, length: int = LENGTH, height: int = TALL) -> str:
         return _bar(cell, length, height)
     if isinstance(cell, Dots):
         return _dots(cell, length)
+    if isinstance(cell, ScoredSpan):
+        return span_html(cell, 1.0)
     if isinstance(cell, Marked):
         return _marked(cell)
     if isinstance(cell, Tile):
@@ -168,14 +192,17 @@ def _bar(bar: Bar, length: int, height: int) -> str:
 
 
 def _dots(dots: Dots, length: int) -> str:
-    scale = length / (1.0 - dots.low)
-    marks, at = "", 0
-    for share, filled in sorted([(dots.ring, "none"), (dots.disc, "currentColor")]):
-        place = max(round((share - dots.low) * scale), at)
-        shape = "display:inline-block;width:6px;height:6px;border:2px solid;border-radius:5px"
-        marks += f'<span style="{shape};margin-left:{place - at}px;background-color:{filled}"></span>'
-        at = place + DOT
-    return f'<span style="display:inline-block;width:{length + 2 * DOT}px;line-height:1">{marks}</span>'
+    """A ring and a disc, joined by a line."""
+    places = [round((share - dots.low) * length / (dots.high - dots.low)) for share in (dots.ring, dots.disc)]
+    fills = sorted(zip(places, ("none", "currentColor"), strict=True))
+    box = '<span style="display:inline-block;vertical-align:middle;{}"></span>'
+    first, second = (
+        box.format(f"width:6px;height:6px;border:2px solid;border-radius:5px;background-color:{fill}")
+        for _, fill in fills
+    )
+    gap = max(fills[1][0] - fills[0][0] - DOT, 0)
+    line = box.format(f"width:{gap}px;border-top:1px solid")
+    return f"{box.format(f'width:{fills[0][0]}px')}{first}{line}{second}"
 
 
 def _grid(block: Grid) -> str:
@@ -247,6 +274,25 @@ def _tile(tile: Tile) -> str:
     return f'<span style="{style}" title="{escape(tile.tip)}">{text if tile.on else f"<s>{text}</s>"}&#8203;</span>'
 
 
+def _cloud(block: SizedWords) -> str:
+    strong, pale = f"font-weight:600;color:{class_colour(block.hue, anywhere=True)}", "opacity:.75"
+    words = (
+        f'<span style="font-size:{word.size:.0f}px;{strong if word.strong else pale}'
+        f'{";font-style:italic" * word.italic}{";text-decoration:underline" * word.shared}"'
+        f' title="{escape(word.tip)}">{escape(word.text)}</span>'
+        for word in block.words
+    )
+    style = "margin:4px 0 12px;line-height:1.25;word-spacing:.3em;overflow-wrap:anywhere"
+    return f'<p style="{style}">{" ".join(words)}</p>'
+
+
+def _card(block: Card) -> str:
+    look = "background-color:rgba(128,128,128,.1)" if block.filled else "border:1px solid rgba(128,128,128,.4)"
+    title = f'<div style="{SMALL};opacity:1"><b>{escape(block.title)}</b> · {escape(block.note)}</div>'
+    head = title if block.title else ""
+    return f'<div style="{look};border-radius:8px;padding:4px 12px;margin:8px 0">{head}{_blocks(block.blocks)}</div>'
+
+
 def _beside(block: Beside) -> str:
     style = "border:0;padding:0 24px 0 0;vertical-align:top;text-align:left"
     cells = "".join(f'<td style="{style}">{_blocks(column)}</td>' for column in block.columns)
@@ -258,9 +304,12 @@ _BLOCKS: dict[type, Callable[[Any], str]] = {
     Heading: _heading,
     Marked: _marked,
     Line: _line,
-    Table: _table,
+    CellTable: _table,
     Grid: _grid,
     Chart: _chart,
+    SizedWords: _cloud,
     Note: lambda block: line_html(block.text),
+    Legend: _legend,
+    Card: _card,
     Beside: _beside,
 }

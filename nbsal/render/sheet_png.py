@@ -9,12 +9,15 @@ from nbsal.render.canvas import FAINT, LINE, PALE, PLAIN, SMALL, Canvas, shade_o
 from nbsal.render.chart import looks
 from nbsal.render.colours import GREY, SIGNED
 from nbsal.render.headline import Phrase
+from nbsal.render.html import ScoredSpan, visible
 from nbsal.render.lettering import Run, break_lines, png
 from nbsal.render.sheet import (
     Bar,
     Beside,
     Block,
+    Card,
     Cell,
+    CellTable,
     Chart,
     Choice,
     Dots,
@@ -26,13 +29,14 @@ from nbsal.render.sheet import (
     Note,
     Sentence,
     Sheet,
-    Table,
+    SizedWords,
     Tile,
 )
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+EDGE = "#b9bbc0"
 WIDTH, MARGIN = 760.0, 16.0
 STRONG = ("class", "for", "against")  # kinds of phrases
 HEADLINE, TEXT = 18.0, 19.0  # sizes of type
@@ -81,12 +85,16 @@ def _heading(canvas: Canvas, block: Heading, left: float, top: float, room: floa
 def _marked(canvas: Canvas, block: Marked, left: float, top: float, room: float) -> float:
     size, height = (TEXT, 38.0) if block.large else (PLAIN, 23.0)
     for part in block.parts:
-        runs = [Run(span.text, size, mark=(span, block.largest)) for span in part]
+        runs = [_marked_run(span, block.largest, size) for span in part]
         top = canvas.write([runs], left, top, room, height) + 2
     return _legend(canvas, block.legend, left, top) if block.legend else top
 
 
-def _legend(canvas: Canvas, legend: Legend, left: float, top: float) -> float:
+def _marked_run(span: ScoredSpan, largest: float, size: float) -> Run:
+    return Run(span.text, size, span.chosen, (span, largest))
+
+
+def _legend(canvas: Canvas, legend: Legend, left: float, top: float, room: float = WIDTH) -> float:
     steps, middle = 24, top + LINE / 2 - 1
     low, high = legend.ends
     words = _runs([low], SMALL)
@@ -119,7 +127,8 @@ def _draw_item(canvas: Canvas, item: Any, left: float, top: float, width: float,
     if not isinstance(item, Choice):
         _draw_cell(canvas, item, left, top, width, size, FAINT if quiet else colours.INK)
         return
-    canvas.frames.append((left, top - 3, width, LINE + 6, item.chosen))
+    edge, thick = (colours.INK, 1.5) if item.chosen else (EDGE, 0.8)
+    canvas.frames.append((left, top - 3, width, LINE + 6, LINE / 2 + 3, edge, thick))
     name, value = Run(item.name, PLAIN, item.chosen), Run(item.value, PLAIN, item.chosen)
     canvas.write([[name]], left + 12, top, room=width)
     _draw_bar(canvas, Bar(item.share, hue=GREY), left + 20 + name.width, top, SHORT, THIN)
@@ -134,12 +143,17 @@ def _width(cell: Any, size: float = PLAIN) -> float:
         return LENGTH
     if isinstance(cell, Tile):
         return max(Run(cell.text, SMALL, bold=True).width + 8, CELL)
+    if isinstance(cell, ScoredSpan):
+        return Run(cell.text, size, cell.chosen).width
     if isinstance(cell, Marked):
         return sum(Run(span.text, TEXT if cell.large else PLAIN).width for part in cell.parts for span in part)
-    return sum(placed.run.width for placed in break_lines([_runs(cell, size)], inf))
+    lines: dict[int, float] = {}
+    for placed in break_lines([_runs(cell, size)], inf):
+        lines[placed.line] = lines.get(placed.line, 0.0) + placed.run.width
+    return max(lines.values(), default=0.0)
 
 
-def _table(canvas: Canvas, block: Table, left: float, top: float, room: float) -> float:
+def _table(canvas: Canvas, block: CellTable, left: float, top: float, room: float) -> float:
     rows = [*([block.head] if block.head else []), *block.rows]
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     over = sum(widths) + GAP * (len(widths) - 1) - room
@@ -172,6 +186,8 @@ def _draw_cell(
         return _draw_dots(canvas, cell, left, top, width)
     if isinstance(cell, Tile):
         return _draw_tile(canvas, cell, left, top, width)
+    if isinstance(cell, ScoredSpan):
+        return canvas.write([[_marked_run(cell, 1.0, size)]], left, top, width + 1)
     if isinstance(cell, Marked):
         return _marked(canvas, cell, left, top, width)
     return canvas.write([_runs(cell, size)], left, top, min(width, _width(cell, size)) + 1, LINE, ink)
@@ -192,7 +208,7 @@ def _draw_bar(canvas: Canvas, bar: Bar, left: float, top: float, length: float, 
 
 
 def _draw_dots(canvas: Canvas, dots: Dots, left: float, top: float, length: float) -> float:
-    scale, middle = length / (1.0 - dots.low), top + LINE / 2
+    scale, middle = length / (dots.high - dots.low), top + LINE / 2
     ring, disc = (left + (share - dots.low) * scale for share in (dots.ring, dots.disc))
     canvas.stroke(left, middle, left + length, hue=PALE, width=1)
     canvas.stroke(min(ring, disc), middle, max(ring, disc), hue=FAINT, width=1.5)
@@ -263,6 +279,39 @@ def _draw_tile(canvas: Canvas, tile: Tile, left: float, top: float, width: float
     return top + LINE
 
 
+def _cloud(canvas: Canvas, block: SizedWords, left: float, top: float, room: float) -> float:
+    colour, lines, at = colours.class_colour(block.hue), [[]], 0.0  # type: ignore[var-annotated]
+    for word in block.words:
+        run = Run(visible(word.text), word.size, word.strong, "shared" if word.shared else None, word.italic)
+        if at and at + run.width > room:
+            lines, at = [*lines, []], 0.0
+        lines[-1].append((at, run))
+        at += run.width + 12
+    for line in lines:
+        size = max((run.size for _, run in line), default=0.0)
+        for at, run in line:
+            ink = colour if run.bold else FAINT
+            canvas.texts.append((left + at, top + size, run, ink, False))
+            if run.mark:
+                canvas.stroke(left + at, top + size + 4, left + at + run.width, hue=ink, width=1.2)
+        top += 1.3 * size + 2
+    return top + 6
+
+
+def _card(canvas: Canvas, block: Card, left: float, top: float, room: float) -> float:
+    begin, place = top + 6, len(canvas.boxes)
+    top = begin + 6
+    if block.title:
+        title = _runs([("class", block.title), ("text", f" \N{MIDDLE DOT} {block.note}")], SMALL)
+        top = canvas.write([title], left + 12, top, room - 24)
+    bottom = _draw_blocks(canvas, block.blocks, left + 12, top, room - 24) + 6
+    if block.filled:
+        canvas.boxes.insert(place, (left, begin, room, bottom - begin, "#f2f2f3"))
+    else:
+        canvas.frames.append((left, begin, room, bottom - begin, 8.0, EDGE, 0.8))
+    return bottom + 2
+
+
 def _beside(canvas: Canvas, block: Beside, left: float, top: float, room: float) -> float:
     width = (room - 24 * (len(block.columns) - 1)) / len(block.columns)
     places = (left + (width + 24) * number for number in range(len(block.columns)))
@@ -278,9 +327,12 @@ _BLOCKS: dict[type, Callable[[Canvas, Any, float, float, float], float]] = {
     Heading: _heading,
     Marked: _marked,
     Line: _line,
-    Table: _table,
+    CellTable: _table,
     Grid: _grid,
     Chart: _chart,
+    SizedWords: _cloud,
     Note: _note,
+    Legend: _legend,
+    Card: _card,
     Beside: _beside,
 }

@@ -5,12 +5,14 @@ from typing import Any
 
 from nbsal.render.colours import GREY
 from nbsal.render.headline import Phrase, plain
-from nbsal.render.html import terminal, visible
+from nbsal.render.html import ScoredSpan, terminal, visible
 from nbsal.render.sheet import (
     Bar,
     Beside,
     Block,
+    Card,
     Cell,
+    CellTable,
     Chart,
     Choice,
     Dots,
@@ -22,7 +24,7 @@ from nbsal.render.sheet import (
     Note,
     Sentence,
     Sheet,
-    Table,
+    SizedWords,
     Tile,
 )
 
@@ -42,19 +44,23 @@ def _blocks(blocks: Sequence[Block], colours: bool) -> list[str]:
 
 
 def _marked(block: Marked, colours: bool) -> list[str]:
-    lines = [terminal(block.parts, block.largest, colours)]
-    if block.legend is not None:
-        (_, low), (_, high) = block.legend.ends
-        lines.append(f"{low} \N{HORIZONTAL ELLIPSIS} {high}{_unit(block.legend)}")
-    return lines
+    legend = _legend(block.legend) if block.legend else []
+    return [terminal(block.parts, block.largest, colours), *legend]
 
 
-def _unit(legend: Legend) -> str:
-    return f" \N{MIDDLE DOT} {visible(legend.unit)}" if legend.unit else ""
+def _legend(legend: Legend) -> list[str]:
+    (_, low), (_, high) = legend.ends
+    unit = f" \N{MIDDLE DOT} {visible(legend.unit)}" if legend.unit else ""
+    return [f"{low} \N{HORIZONTAL ELLIPSIS} {high}{unit}"]
+
+
+def _card(block: Card, colours: bool) -> list[str]:
+    title = ["", visible(f"{block.title} \N{MIDDLE DOT} {block.note}")] if block.title else []
+    return [*title, *_blocks(block.blocks, colours)]
 
 
 def _words(cell: str | Sequence[Phrase]) -> str:
-    return visible(cell if isinstance(cell, str) else plain(cell))
+    return visible((cell if isinstance(cell, str) else plain(cell)).replace("\n", " "))
 
 
 def _cell(cell: Cell | Choice, length: int, colours: bool) -> str:
@@ -67,12 +73,14 @@ def _cell(cell: Cell | Choice, length: int, colours: bool) -> str:
         return (" " * begin + (SOLID if cell.share >= 0 else DOTTED) * size).ljust(length)
     if isinstance(cell, Dots):
         places = {
-            round((share - cell.low) / (1 - cell.low) * length): sign
+            round((share - cell.low) / (cell.high - cell.low) * length): sign
             for share, sign in ((cell.disc, "\u25cf"), (cell.ring, "\u25cb"))
         }
         return "".join(places.get(place, " ") for place in range(length + 1))
+    if isinstance(cell, ScoredSpan):
+        return visible(cell.text)
     if isinstance(cell, Marked):
-        return " ".join(_marked(cell, colours))
+        return " ".join(_marked(cell, colours)).replace("\n", " ")
     if isinstance(cell, Tile):
         return visible(cell.text) if cell.on else f"({visible(cell.text)})"
     return _words(cell)
@@ -82,7 +90,7 @@ def _chart(block: Chart, colours: bool) -> list[str]:
     return [*map(visible, (block.quantity, block.steps, *(curve.name for curve in block.curves), block.band))]
 
 
-def _table(block: Table, colours: bool) -> list[str]:
+def _table(block: CellTable, colours: bool) -> list[str]:
     rows = [
         [_cell(cell, LENGTH, colours) for cell in row]
         for row in ([block.head] if block.head else []) + list(block.rows)
@@ -119,9 +127,12 @@ _BLOCKS: dict[type, Callable[[Any, bool], list[str]]] = {
     Heading: lambda block, _: ["", f"{_words(block.phrases)}{f'  {visible(block.note)}' if block.note else ''}"],
     Marked: _marked,
     Line: lambda block, colours: ["  ".join(_cell(item, SHORT, colours) for item in block.items)],
-    Table: _table,
+    CellTable: _table,
     Grid: _grid,
     Chart: _chart,
+    SizedWords: lambda block, _: [" ".join(visible(word.text) for word in block.words)],
     Note: lambda block, _: [visible(block.text)],
+    Legend: lambda block, _: _legend(block),
+    Card: _card,
     Beside: lambda block, colours: [line for column in block.columns for line in _blocks(column, colours)],
 }

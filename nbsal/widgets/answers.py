@@ -10,7 +10,7 @@ from typing import Any
 import traitlets
 
 from nbsal.explain.answer import Answer
-from nbsal.explain.answer_page import AnswerPicture, answer_html, answer_png
+from nbsal.explain.answer_page import AnswerPicture
 from nbsal.explain.judgement import Judgement
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.prompt.sources import Source, has_tool_results
@@ -18,6 +18,7 @@ from nbsal.explain.scoring.hops import check_hops
 from nbsal.explain.sentences.reply_facts import part_text
 from nbsal.methods.facts import label_of
 from nbsal.methods.lazy import Subject, default
+from nbsal.render.sheet import Sheet
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
@@ -327,11 +328,8 @@ class Answers(Shading, MethodTraits, View):
         """The selected tokens of the reply, one row each."""
         return self._selected_rows(self.result.tokens())
 
-    def render_html(self) -> str:
-        return answer_html(self.picture())
-
-    def render_png(self) -> bytes:
-        return answer_png(self.picture())
+    def sheet(self) -> Sheet:
+        return self.picture().sheet()
 
     def picture(self) -> AnswerPicture:
         """What a static picture shows: the selected words, or the reply; the token at hand rather than its rival."""

@@ -9,23 +9,19 @@ from nbsal.evaluation.audit import page, tables
 from nbsal.evaluation.audit.result import Audit as FinishedAudit
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
-from nbsal.render import html, text_lines
-from nbsal.render.headline import Phrase, phrases, plain
-from nbsal.render.names import word_name
-from nbsal.render.text_lines import Bars, ScoredText
+from nbsal.render.headline import Phrase, phrases
+from nbsal.render.sheet import Block, Heading, Sentence, Sheet
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
 from nbsal.support.validation import Text, checked, plural
 from nbsal.widgets.content import audit_parts as parts
 from nbsal.widgets.content.audit_parts import ShownAudit
-from nbsal.widgets.content.table_html import pictured, table_html
 from nbsal.widgets.corpus_view import CorpusView
 from nbsal.widgets.page import jobs
 from nbsal.widgets.page.html_export import asset
 
 ROWS = 8  # of each table of static HTML
-BARS, PICTURED = 12, 3  # words and texts of a picture
 LEAST = 5
 
 
@@ -105,11 +101,11 @@ class Audit(CorpusView):
 
     def measure(self, inputs: dict[str, Any], job: jobs.Job, meter: Meter) -> None:
         """Hide the words, a few at first; a cancelled audit resumes where it was."""
-        from nbsal.evaluation.audit.measure import AuditSettings, stages
-        from nbsal.evaluation.cache import Cache
-
         if self.plain_result is not None or self._least == inputs["least"]:
             return
+        from nbsal.evaluation.audit.measure import AuditSettings, stages  # imports torch
+        from nbsal.evaluation.cache import Cache
+
         self._least, self._cache = None, self._cache or Cache()
         self._cache.keep(self.explainer, self._saliencies)
         settings = AuditSettings(self._groups, self._other, inputs["least"], grows=True)
@@ -165,25 +161,18 @@ class Audit(CorpusView):
             "_result": shown["_result"] | {"notes": notes},
         }
 
-    def render_html(self) -> str:
-        result: ShownAudit = self.result
-        body = [html.headline_html(self.headline(result)), self.confusion_html(result)]
-        if result.audit is not None:
-            body.append(page.words_html(result.audit, parts.words_heading(result.audit), ROWS))
-        if (listing := result.table.filters.listing) and listing.heading:
-            body += [html.heading_html(plain(listing.heading), ""), html.headline_html(listing.sentence)]
-        body += [table_html(result.table, self.start_of), self.opened_html(result.table)]
-        if result.audit is not None and result.audit.labels is not None:
-            body.append(page.slices_html(result.audit, count=ROWS))
-        notes = [] if result.audit is None else result.audit.notes
-        return html.block_html(result.caption(), "".join(body), notes, titled=False)
-
-    def render_png(self) -> bytes:
+    def sheet(self) -> Sheet:
         result: ShownAudit = self.result
         audit = result.audit
-        texts = [ScoredText(plain(self.headline(result)), [], 1.0), *pictured(result.table, PICTURED)]
-        notes = [] if audit is None else [" · ".join(audit.notes)]
-        return text_lines.png(text_lines.draw(texts, notes=notes, bars=[] if audit is None else _bars(audit)))
+        blocks: list[Block] = [Sentence(self.headline(result)), *self.confusion_blocks(result)]
+        if audit is not None:
+            blocks += page.words_table(audit, parts.words_heading(audit), ROWS)
+        if (listing := result.table.filters.listing) and listing.heading:
+            blocks += [Heading(listing.heading), Sentence(listing.sentence)]
+        blocks += self.table_blocks(result.table)
+        if audit is not None and audit.labels is not None:
+            blocks += page.slices_table(audit, count=ROWS)
+        return Sheet(result.caption(), blocks, [] if audit is None else audit.notes)
 
     def _picked(self, audit: FinishedAudit, picked: list[str] | None, is_complete: bool) -> list[str]:
         """The picked words, or the one that the sentence names; while words are hidden, those that were."""
@@ -194,19 +183,3 @@ class Audit(CorpusView):
             if word not in known and is_complete:
                 raise UnknownName("picked", word, known)
         return [word for word in dict.fromkeys(picked) if word in known]
-
-
-def _bars(audit: FinishedAudit) -> list[Bars]:
-    """The words that change most decisions, to the right what is corrected and to the left what breaks."""
-    judged = audit.labels is not None
-    names = ["corrects", "breaks"] if judged else ["flips"]
-    frame = audit.words
-    frame = frame[frame[names].sum(axis=1) > 0].head(BARS) if len(frame) else frame
-    most = max((int(frame[name].max()) for name in names if len(frame)), default=1)
-    rows = []
-    for row in frame.to_dict("records"):
-        rows.append((word_name(row["word"]), row[names[0]] / most, f"{names[0]} {row[names[0]]}"))
-        if judged:
-            rows.append(("", -row["breaks"] / most, f"breaks {row['breaks']}"))
-    title = "Decisions that hiding a word corrects (right) or breaks (left)" if judged else "Decisions that change"
-    return [Bars(f"{title} · {plural(len(audit.words), 'word')} tried", rows, neutral=True)] if rows else []

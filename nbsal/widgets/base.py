@@ -32,7 +32,7 @@ no scripts run. This is a complete view:
             return {"bars": [[word, score / saliency.largest] for word, score in zip(words["word"], words["score"])]}
 
 `Bars(explain, text="A joy.")` shows it. Its page can set only traits that are also tagged `page=True`. More hooks:
-`render_html` and `render_png` (exports), `from_explainer` and `from_result` (initial traits), `accepts` (finished
+`sheet` (static HTML, picture and terminal), `from_explainer` and `from_result` (initial traits), `accepts` (finished
 results that the view shows without an explainer), `steps` (the views that the line "Next:" opens below it). The page
 sends requests as messages: `ask("name", {...})` is answered by `handle_name(**arguments)` on the worker, or at once if
 `immediate` has the name.
@@ -45,6 +45,7 @@ A view of this package also uses `ExplainerView` (text, method, layer, target, t
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
+from math import ceil
 from threading import Condition
 from typing import Any, ClassVar
 
@@ -52,6 +53,7 @@ import traitlets
 
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Subject
+from nbsal.render.headline import percent
 from nbsal.support.errors import Cancelled, InputError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
@@ -63,6 +65,7 @@ from nbsal.widgets.page.page_messages import error_text, find_request, is_messag
 STEPS = 1000  # resolution of the progress of what reports shares
 PROGRESS_STEP = 0.02  # smallest change of progress that is sent to the page
 DISPLAY_TIMEOUT = 2.0  # seconds to wait for the first result, so that the static HTML of a cell contains it
+MOST_PROGRESS = 0.99  # that is said until the result is there
 LOCK_TIMEOUT = 0.1
 NO_SOURCE: Any = type("NoSource", (), {"__repr__": lambda self: "<no source>"})()  # a signature shows it
 
@@ -96,8 +99,8 @@ class View(LinkedWidget):
     hover = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
     status = traitlets.Unicode("ready").tag(sync=True)
     progress = traitlets.Float(None, allow_none=True).tag(sync=True)
-    _left = traitlets.Float(None, allow_none=True).tag(sync=True)  # seconds until the result, as far as progress tells
-    _seconds = traitlets.Float(None, allow_none=True).tag(sync=True)  # how long the last result took
+    _left = traitlets.Unicode().tag(sync=True)  # the progress in words, and the seconds that are left
+    _seconds = traitlets.Unicode().tag(sync=True)  # that there is a result, and how long it took
     _inputs = traitlets.Dict().tag(sync=True)  # the values of page traits for which the result on display was computed
     _preview = traitlets.Bool(False).tag(sync=True)  # whether a quicker method stands in for the result
     _live = traitlets.Bool(True).tag(sync=True)  # whether Python answers; False in a saved page
@@ -178,9 +181,9 @@ class View(LinkedWidget):
                 with self._try_lock() as locked:
                     if locked and self._job is job:
                         reported = share
-                        left = (time.perf_counter() - start) * (1 - share) / share
+                        left = progress_words(share, (time.perf_counter() - start) * (1 - share) / share)
                         with self.hold_sync():  # the end of one meter is not that of the job: others may follow
-                            self._left, self.progress = (left, share) if share < 1 else (None, None)
+                            self._left, self.progress = (left, share) if share < 1 else ("", None)
 
         return Meter(total, report, job.cancel)
 
@@ -199,7 +202,7 @@ class View(LinkedWidget):
         inputs = {name: getattr(self, name) for name in self.inputs}
         with self._lock, jobs.on_failure(lambda: self._settle("cancelled")):
             self._failure = None
-            self.status, self.error, self.progress, self._left = "computing", "", None, None
+            self.status, self.error, self.progress, self._left = "computing", "", None, ""
             self._requested = inputs
             self._end_follow_up()
             self._job = self._worker.submit((id(self), "result"), lambda job: self._serve(job, inputs))
@@ -275,7 +278,7 @@ class View(LinkedWidget):
             with self._lock, nullcontext():
                 if self._job is job:
                     self._display(result, traits)
-                    self._seconds = time.perf_counter() - start
+                    self._seconds = f"Up to date \u00b7 {time.perf_counter() - start:.1f} s"
                     self._start_follow_up(result)
                     self._settle("ready")
         except BaseException as error:  # an interrupt too, or the view would compute forever
@@ -326,7 +329,7 @@ class View(LinkedWidget):
 
     def _settle(self, status: str) -> None:
         self._job = None
-        self.status, self.progress, self._left = status, None, None
+        self.status, self.progress, self._left = status, None, ""
         self._lock.notify_all()
 
     def _fail(self, error: BaseException) -> None:
@@ -392,6 +395,16 @@ class View(LinkedWidget):
             self.send({"id": message_id, "reply": answer()})
         except Exception as error:
             self.send({"id": message_id, "error": error_text(error)})
+
+
+def progress_words(share: float, seconds: float) -> str:
+    """How much is done, and how long the rest takes.
+
+    >>> progress_words(0.4, 11.2)
+    '40\u202f% · about 12 s left'
+    """
+    left = f" \u00b7 about {ceil(seconds)} s left" if seconds > 1 else ""
+    return f"{percent(min(share, MOST_PROGRESS), 0)}{left}"
 
 
 _STATE = {"status", "error", "progress", "layout", "tabbable", "tooltip"}  # traits that are not settings

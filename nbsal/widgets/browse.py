@@ -6,11 +6,9 @@ from typing import Any
 import traitlets
 
 from nbsal.explain.saliency import Saliency
-from nbsal.render import html, text_lines
-from nbsal.render.text_lines import ScoredText
+from nbsal.render.sheet import Sentence, Sheet
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked
-from nbsal.widgets.content.table_html import pictured, table_html
 from nbsal.widgets.content.text_table import TablePage
 from nbsal.widgets.corpus_view import CorpusView
 from nbsal.widgets.page import jobs
@@ -42,18 +40,7 @@ class Browse(CorpusView):
     def summarize(self, saliencies: Sequence[Saliency], inputs: dict[str, Any], job: jobs.Job) -> TablePage:
         return self.table_of(saliencies, inputs, job)
 
-    def render_html(self) -> str:
+    def sheet(self) -> Sheet:
         page: TablePage = self.result
-        parts = [
-            html.headline_html(self.headline(page)),
-            self.confusion_html(page),
-            table_html(page, self.start_of),
-            self.opened_html(page),
-        ]
-        notes = self.count_notes(page.explained, page.total)
-        return html.block_html(page.caption(), "".join(parts), notes, titled=False)
-
-    def render_png(self) -> bytes:
-        page: TablePage = self.result
-        notes = [page.position(), " · ".join(self.count_notes(page.explained, page.total))]
-        return text_lines.png(text_lines.draw([ScoredText(page.caption(), [], 1.0), *pictured(page)], notes=notes))
+        blocks = [Sentence(self.headline(page)), *self.confusion_blocks(page), *self.table_blocks(page)]
+        return Sheet(page.caption(), blocks, self.count_notes(page.explained, page.total))

@@ -11,7 +11,7 @@ import traitlets
 
 from nbsal.explain.explained import Explanation
 from nbsal.explain.lazy import Explainer, HiddenWords, checking
-from nbsal.explain.sentences.decision_facts import Check, Outcome, Search, budget
+from nbsal.explain.sentences.decision_facts import PASSES, Check, Outcome, Search, budget
 from nbsal.explain.sentences.statement import Statement
 from nbsal.methods.lazy import Ablation, Subject
 from nbsal.support.errors import Cancelled
@@ -120,7 +120,7 @@ class CheckedView(View):
         """Whether a new result is going to be checked, or can be."""
         if not self._can_check(result) or self._is_checked(result):
             return {}
-        return self._offered() if self.check is False else {"state": "waiting"}
+        return self._offered() if self.check is False else {"state": "waiting", "note": "checking\u2026"}
 
     def _can_check(self, result: Any) -> bool:
         is_whole = isinstance(result, Explanation) and result.provenance.get("windows", 1) == 1
@@ -131,8 +131,8 @@ class CheckedView(View):
         check = result.checks.get(self.row_of(result))
         return check is not None and not check.first
 
-    def _offered(self, passes: Any = True) -> dict[str, Any]:
-        return {"state": "offered", "passes": budget(passes) * self.rows_checked}
+    def _offered(self, passes: int = PASSES) -> dict[str, Any]:
+        return offered(passes * self.rows_checked)
 
     def _asked_passes(self) -> Any:
         return True if self.check is False or self.check == AUTO else self.check
@@ -167,16 +167,16 @@ class CheckedView(View):
             self._lock.notify_all()
 
     def _run_check(self, passes: Any, result: Any, row: int, inputs: dict[str, Any], job: jobs.Job) -> None:
-        offered = self._offered(True if passes == AUTO else passes)
-        limit = offered["passes"]
-        with self._ending(job, offered):
+        offer = self._offered(budget(True if passes == AUTO else passes))
+        limit = offer["passes"]
+        with self._ending(job, offer):
             explainer = self.explainer_for(inputs)
             if row not in result.checks:  # of another layer, or it failed
                 before, result = result, self._first_checked(result, row, explainer, inputs, job)
                 self._show_check(job, before, result)
             seconds = limit * self._pass_seconds
             if passes == AUTO and seconds > LONGEST:
-                self._end_check(job, offered | {"seconds": seconds})
+                self._end_check(job, offered(limit, seconds))
                 return
             if passes == AUTO:
                 wait_for_pause(job, self._worker, lambda: False, min(max(seconds, PAUSES[0]), PAUSES[1]))
@@ -232,13 +232,14 @@ class CheckedView(View):
         except Cancelled:
             self._end_check(job, cancelled)
         except BaseException as error:  # an interrupt too, or others would wait forever
-            self._end_check(job, {"state": "failed", "why": error_text(error)})
+            self._end_check(job, {"state": "failed", "note": f"could not be checked: {error_text(error)}"})
 
     def _show_checking(self, job: jobs.Job, done: int, total: int) -> None:
         self._worker.run_waiting()  # a newer text need not wait for the end
         with self._try_lock() as locked:
             if locked and self._check_job is job:
-                self._checking = {"state": "checking", "done": done, "passes": total}
+                note = f"checking: {done} of {total} passes" if total else f"searching: {done} sets"
+                self._checking = {"state": "checking", "passes": total, "note": note}
 
     def _show_check(self, job: jobs.Job, before: Any, checked: Any) -> None:
         """Show a result with its check in place of the same one without, unless a newer one is on display."""
@@ -258,3 +259,9 @@ class CheckedView(View):
                     self._show_check(job, before, checked)
             self._end_follow_up()
         self._snapshots.refresh()
+
+
+def offered(passes: int, seconds: float | None = None) -> dict[str, Any]:
+    """The state of a check that may be asked for, with what it costs."""
+    note = f"{passes} passes" if seconds is None else f"{passes} passes, about {seconds:.0f} s"
+    return {"state": "offered", "passes": passes, "note": note}

@@ -1,26 +1,22 @@
 """The Clouds view: the words of each predicted class, those of which were hidden, and the texts that have a word."""
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import traitlets
 
 from nbsal.corpus.dataset import Corpus
 from nbsal.evaluation.audit.result import Audit
-from nbsal.evaluation.clouds import Cloud, draw_words, rank, weigh
+from nbsal.evaluation.clouds import Cloud, rank, weigh
 from nbsal.explain.saliency import Saliency
-from nbsal.render import colours, html, text_lines
-from nbsal.render.headline import Phrase, plain
+from nbsal.render.headline import Phrase, phrases, plain
+from nbsal.render.sheet import Block, Heading, Note, Sentence, Sheet, SizedWord, SizedWords
 from nbsal.support.errors import Cancelled, InputError, NbsalError, UnknownName
-from nbsal.support.lazy import Figure, pandas
+from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
 from nbsal.support.validation import Text, checked
-from nbsal.widgets.content.table_html import table_html
 from nbsal.widgets.content.word_clouds import (
-    CloudWord,
     Statistics,
     WordClouds,
     arranged,
@@ -35,15 +31,8 @@ from nbsal.widgets.page import jobs
 from nbsal.widgets.page.html_export import asset
 from nbsal.widgets.page.last_value import LastValue
 
-SIZE = (600, 300)  # pixels of a cloud in a picture
-COLUMNS = 2  # clouds beside each other in a picture
 MAX_WORDS = 200
 SMALLEST, LARGEST = 12, 42  # pixels
-STATES = {
-    "changes": "font-weight:600",
-    "idle": "font-weight:400;color:inherit;opacity:.75",
-    "ranked": "font-weight:400;font-style:italic;opacity:.75",
-}
 
 
 @checked
@@ -126,12 +115,12 @@ class Clouds(CorpusView):
 
     def measure(self, inputs: dict[str, Any], job: jobs.Job, meter: Meter) -> None:
         """Hide the words of the clouds in every text that has them, a few at first."""
-        from nbsal.evaluation.audit.measure import AuditSettings, stages
-        from nbsal.evaluation.cache import Cache
-
         if self.plain_result is not None or inputs["unit"] == "token":
             self._untested = "not tested: no model" if self.plain_result is not None else "tokens are not tested"
             return
+        from nbsal.evaluation.audit.measure import AuditSettings, stages  # imports torch
+        from nbsal.evaluation.cache import Cache
+
         words = self.summarize(self._saliencies, inputs, job).to_test()
         if self._hidden == words:
             return
@@ -180,38 +169,15 @@ class Clouds(CorpusView):
         clouds = [cloud_traits(result, label) for label in result.labels]
         return super().publish(result) | {"_clouds": clouds, "_summary": summary}
 
-    def render_html(self) -> str:
+    def sheet(self) -> Sheet:
         result: WordClouds = self.result
-        notes = html.escape(" · ".join([result.hint(static=True).rstrip("."), result.overlap()]))
-        foot = f'<div style="{html.SMALL};margin:8px 0">{notes}</div>'
-        body = [html.headline_html(result.sentence()), self.confusion_html(result)]
-        body += [*(_cloud_html(result, label) for label in result.labels), foot]
+        blocks: list[Block] = [Sentence(result.sentence()), *self.confusion_blocks(result)]
+        blocks += [block for label in result.labels for block in _cloud_blocks(result, label)]
+        blocks.append(Note(" · ".join([result.hint(static=True).rstrip("."), result.overlap()])))
         if listing := result.table.filters.listing:
-            body += [
-                html.heading_html(plain(listing.heading), plain(listing.sentence)),
-                table_html(result.table, self.start_of),
-            ]
-        body.append(self.opened_html(result.table))
-        notes_below = self.count_notes(result.text_count, result.total)
-        return html.block_html(result.caption(), "".join(body), notes_below, titled=False)
-
-    def render_png(self) -> bytes:
-        result: WordClouds = self.result
-        labels = result.labels
-        columns = min(COLUMNS, len(labels))
-        rows = -(-len(labels) // columns)
-        figure = Figure(figsize=(4.5 * columns, 2.8 * rows + 0.5), layout="constrained")
-        title = html.visible(result.caption())
-        figure.suptitle(textwrap.fill(title, 60 * columns), fontsize="medium")
-        panels = figure.subplots(rows, columns, squeeze=False).ravel()
-        for ax in panels:
-            ax.axis("off")
-        for ax, label in zip(panels, labels, strict=False):
-            colour = colours.class_colour(result.hues[label])
-            if sizes := {entry.word: _type_size(entry.share) for entry in result.words[label]}:
-                ax.imshow(np.asarray(draw_words(sizes, colour, SIZE)))
-            ax.set_title(html.visible(f"{label}, {predicted(result, label)}"), color=colour)
-        return text_lines.png(figure)
+            blocks.append(Heading(listing.heading, plain(listing.sentence)))
+        blocks += self.table_blocks(result.table) if result.table.total else []
+        return Sheet(result.caption(), blocks, self.count_notes(result.text_count, result.total))
 
     def _ranked(self, saliencies: Sequence[Saliency], unit: str) -> tuple[Cloud, Statistics]:
         """The cloud with its classes in the model's order, and what it takes from the texts."""
@@ -227,21 +193,21 @@ class Clouds(CorpusView):
         return cloud, count_words(saliencies, cloud.labels, unit)
 
 
-def _cloud_html(result: WordClouds, label: str) -> str:
-    """The words of a class in order, larger if they weigh more; a sanitizer would drop a drawing."""
-    colour = colours.class_colour(result.hues[label], anywhere=True)
-    texts = f' <span style="{html.SMALL}">{predicted(result, label)}</span>'
-    words = " ".join(_word_html(result, label, entry) for entry in result.words[label])
-    words = words or f"No word scores for {html.escape(label)}."
-    style = f"margin:4px 0 12px;line-height:1.25;word-spacing:.3em;color:{colour};overflow-wrap:anywhere"
-    return f'<div><b style="color:{colour}">{html.escape(label)}</b>{texts}</div><p style="{style}">{words}</p>'
-
-
-def _word_html(result: WordClouds, label: str, entry: CloudWord) -> str:
-    style = f"font-size:{_type_size(entry.share):.0f}px;" + STATES[entry.state if result.audit else "changes"]
-    style += ";text-decoration:underline" if entry.also else ""
-    tip = f"{entry.word}{result.describe(label, entry)}"
-    return f'<span style="{style}" title="{html.escape(tip)}">{html.escape(entry.word)}</span>'
+def _cloud_blocks(result: WordClouds, label: str) -> list[Block]:
+    """The words of a class in order, larger if they weigh more."""
+    heading = Heading(phrases(label), predicted(result, label))
+    words = [
+        SizedWord(
+            entry.word,
+            _type_size(entry.share),
+            not result.audit or entry.state == "changes",
+            bool(result.audit) and entry.state == "ranked",
+            bool(entry.also),
+            f"{entry.word}{result.describe(label, entry)}",
+        )
+        for entry in result.words[label]
+    ]
+    return [heading, SizedWords(words, result.hues[label]) if words else Note(f"No word scores for {label}.")]
 
 
 def _type_size(share: float) -> float:

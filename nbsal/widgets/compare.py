@@ -1,6 +1,5 @@
 """The Compare view: two explanations of one text beside each other, and how far their rankings agree."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +9,21 @@ import traitlets
 from nbsal.explain.lazy import Explainer, HiddenWords, checking
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentences.statement import Statement
-from nbsal.render import html, text_lines
-from nbsal.render.text_lines import ScoredText
+from nbsal.render.headline import phrases
+from nbsal.render.sheet import (
+    Beside,
+    Block,
+    CellTable,
+    Dots,
+    Heading,
+    Legend,
+    Sentence,
+    Sheet,
+)
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
-from nbsal.widgets.content.compared_pair import ComparedPair, ComparedRow
+from nbsal.widgets.content.compared_pair import ComparedPair
 from nbsal.widgets.content.compared_verdict import BADGES
 from nbsal.widgets.explainer_view import (
     TARGET_JSON,
@@ -38,9 +46,6 @@ from nbsal.widgets.page.html_export import asset
 LEVELS = ("word", "token")
 SCALES = {"own": "each one’s strongest word", "shared": "the strongest word of both"}  # what 100 % is
 SETTINGS = ("method", "layer", "target", "tau")
-TABLE = 'style="border-collapse:collapse;width:100%;margin-top:8px"'
-RING = "border:1.5px solid currentColor;border-radius:1em"
-DOTS_WIDTH, DOT = 200, 12  # pixels
 
 
 class Compare(ExplainerView):
@@ -98,10 +103,6 @@ class Compare(ExplainerView):
     def result(self) -> Any:
         """The ComparedPair on display."""
         return None if self._computed is None else replace(self._computed, scale=self.scale, level=self.level)
-
-    @property
-    def explained(self) -> Saliency | None:
-        return None if self._computed is None else self._computed.first
 
     def selected(self) -> "pandas.DataFrame":
         return self._selected_rows(replace(self.result, level="token").to_frame())
@@ -214,24 +215,21 @@ class Compare(ExplainerView):
                 self.replace_result(checked)
                 self._findings = {level: _finding(replace(checked, level=level)) for level in LEVELS}
 
-    def render_html(self) -> str:
+    def sheet(self) -> Sheet:
         pair: ComparedPair = self.result
-        texts = pair.texts(self.difference)
-        body = [
-            html.headline_html(pair.sentence(), self.statement.notes),
-            f"<table {TABLE}><tr>{''.join(map(_text_html, BADGES, texts))}</tr></table>",
-            *(f"<div><b>{html.escape(t.title)}</b></div>{html.text_html(t.parts, t.largest)}" for t in texts[2:]),
-            html.legend_html(any(np.any(scores < 0) for scores in pair.shares)),
-            f'<div style="margin-top:12px"><b>{html.escape(pair.heading())}</b></div>',
-            _list_html(pair.listed(), f"100 % = {SCALES[pair.scale]}"),
+        texts, rows = pair.texts(self.difference), pair.listed()
+        shares = [share for row in rows for share in row.shares]
+        low, high = min(0.0, *shares), max(0.0, *shares) or 1.0
+        unit = f"100\u202f% = {SCALES[pair.scale]}"
+        blocks: list[Block] = [
+            Sentence(pair.sentence(), self.statement.notes),
+            Beside([(Heading(phrases(title)), text) for title, text in texts[:2]]),
+            *(block for title, text in texts[2:] for block in (Heading(phrases(title)), text)),
+            Legend(any(np.any(scores < 0) for scores in pair.shares), "for", unit),
+            Heading(phrases(pair.heading()), "A (ring) · B (disc)"),
+            CellTable([(row.name + row.part, Dots(*row.shares, low, high), *row.texts) for row in rows], right=(2, 3)),
         ]
-        return html.block_html(pair.caption(), "".join(body), pair.notes(), titled=False)
-
-    def render_png(self) -> bytes:
-        pair: ComparedPair = self.result
-        sentence = ScoredText(pair.caption(), [], 1.0)
-        notes = [f"{pair.heading().removesuffix('.')}.", " · ".join(pair.notes())]
-        return text_lines.png(text_lines.draw([sentence, *pair.texts(self.difference)], notes=notes))
+        return Sheet(pair.caption(), blocks, pair.notes())
 
 
 def _finding(pair: ComparedPair) -> dict[str, Any]:
@@ -248,37 +246,3 @@ def _finding(pair: ComparedPair) -> dict[str, Any]:
 
 def _other_inputs(inputs: dict[str, Any]) -> dict[str, Any]:
     return {name: inputs[f"other_{name}"] for name in SETTINGS} | {"text": inputs["text"]}
-
-
-def _text_html(badge: str, text: ScoredText) -> str:
-    """The text as one explanation colours it, under its letter and its method."""
-    name = html.escape(text.title.removeprefix(f"{badge}: "))
-    head = f'<span style="{RING};padding:0 .45em">{badge}</span> <b>{name}</b>'
-    cell = "width:50%;border:0;padding:0 16px 0 0;text-align:left;vertical-align:top"
-    return f'<td style="{cell}">{head}{html.text_html(text.parts, text.largest)}</td>'
-
-
-def _list_html(rows: Sequence[ComparedRow], unit: str) -> str:
-    """The strongest words, with a ring at the share of A and a disc at that of B."""
-    shares = [share for row in rows for share in row.shares]
-    low, high = min(0.0, *shares), max(0.0, *shares)
-    pixel = DOTS_WIDTH / (high - low or 1.0)
-    cell = 'style="border:0;padding:0 12px 0 0;white-space:nowrap;text-align:{}"'
-    left, right = cell.format("left"), cell.format("right")
-    body = "".join(
-        f"<tr><td {left}>{html.escape(row.name + row.part)}</td>"
-        f"<td {left}>{_dots_html(*((share - low) * pixel for share in row.shares))}</td>"
-        f"{''.join(f'<td {right}>{text}</td>' for text in row.texts)}</tr>"
-        for row in rows
-    )
-    small = f'<div style="{html.SMALL}">{html.escape(unit)}, A (ring) · B (disc)</div>'
-    return f'{small}<table style="border-collapse:collapse;font-size:90%">{body}</table>'
-
-
-def _dots_html(ring: float, disc: float) -> str:
-    """A ring and a disc at so many pixels, joined by a line."""
-    dots = sorted([(ring, f"{RING};width:9px;height:9px"), (disc, f"{RING};border-width:6px")])
-    gap = max(0, round(dots[1][0] - dots[0][0]) - DOT)
-    box = '<span style="display:inline-block;vertical-align:middle;{}"></span>'
-    line = box.format(f"width:{gap}px;border-top:1px solid currentColor")
-    return f"{box.format(f'width:{round(dots[0][0])}px')}{box.format(dots[0][1])}{line}{box.format(dots[1][1])}"

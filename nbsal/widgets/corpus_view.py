@@ -11,11 +11,12 @@ from nbsal.explain.saliency import Saliencies, Saliency
 from nbsal.explain.sentences.statement import NOT_CHECKED, Statement
 from nbsal.methods.lazy import targets
 from nbsal.render.headline import Phrase, phrases
+from nbsal.render.sheet import Block, Heading, Note
 from nbsal.support.errors import Cancelled, InputError, NbsalError
 from nbsal.support.progress import Meter
 from nbsal.support.validation import Text, check_one_per_text, plural, text_list
 from nbsal.widgets.base import STEPS, View
-from nbsal.widgets.content import table_html
+from nbsal.widgets.content import table_rows
 from nbsal.widgets.content.confusion import Confusion
 from nbsal.widgets.content.table_columns import Columns
 from nbsal.widgets.content.text_steps import corpus_steps, remember
@@ -215,7 +216,7 @@ class CorpusView(Shading, View):
     def publish(self, result: Any) -> dict[str, Any]:
         page: TablePage = result.table
         notes = self.count_notes(page.explained, page.total)
-        table = table_html.traits(page, self.start_of)
+        table = table_rows.traits(page, self.start_of)
         confusion = self.confusion(result)
         shown = {"_headline": self.headline(result), "_confusion": confusion.traits() if confusion else {}}
         number = page.opened_number
@@ -231,16 +232,22 @@ class CorpusView(Shading, View):
             "_result": decision | {"notes": [*notes, *decision["notes"][1:]]},
         }
 
-    def opened_html(self, page: TablePage) -> str:
-        """The opened text, if there is one."""
+    def table_blocks(self, page: TablePage) -> list[Block]:
+        """The table of texts, and below it the opened text, if there is one."""
+        table = table_rows.table_blocks(page, self.start_of)
         if page.opened is None or page.opened_number is None:
-            return ""
-        statement = self.statement_of(page.opened_number, page.opened)
-        return f"<div><b>Text {page.opened_number}</b></div>{page.opened.render_html(statement=statement)}"
+            return table
+        opened = page.opened.sheet(statement=self.statement_of(page.opened_number, page.opened))
+        return [
+            *table,
+            Heading([("text", f"Text {page.opened_number}")]),
+            *opened.blocks,
+            Note(" · ".join(opened.notes)),
+        ]
 
-    def confusion_html(self, result: Any) -> str:
+    def confusion_blocks(self, result: Any) -> list[Block]:
         confusion = self.confusion(result)
-        return confusion.render_html() if confusion else ""
+        return confusion.blocks() if confusion else []
 
     def count_notes(self, explained: int, total: int) -> list[str]:
         """The model and the method, and how many texts they explained."""

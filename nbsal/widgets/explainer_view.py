@@ -120,14 +120,10 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
         """The explainers of the whole view with the current settings."""
         return [self.explainer_for(inputs)]
 
-    @property
-    def explained(self) -> Saliency | None:
-        """The explanation on display, whose text the next view takes."""
-        return self.result.rows()[self.checked_row] if isinstance(self.result, Explanation) else None
-
     def steps(self) -> dict[str, Step]:
-        if self.explainer is None or (saliency := self.explained) is None:
+        if self.explainer is None or self.result is None:
             return {}
+        saliency = self.result.rows()[self.checked_row]
         outcomes = self._result.get("probabilities", ())
         steps = text_steps(self.explainer_for(self._requested), saliency, self.target, outcomes, self._choices)
         for name in self.omitted_steps:

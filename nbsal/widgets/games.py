@@ -1,6 +1,6 @@
 """The Games view: tokens are hidden or revealed step by step in the order of their scores, and the decision follows."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,20 +15,27 @@ from nbsal.explain.text_sheet import changes_table, text_blocks
 from nbsal.methods.lazy import Ablation, Subject
 from nbsal.model.text.tokens import Row
 from nbsal.render import html
-from nbsal.render.headline import percent, phrases
+from nbsal.render.headline import Phrase, joined, percent, phrases
 from nbsal.render.html import ScoredSpan
-from nbsal.render.sheet import Block, Chart, Curve, Heading, Sentence, Sheet
+from nbsal.render.sheet import Block, Chart, ChartLine, Heading, Sentence, Sheet
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.widgets.cached_view import CachedView, Panel, PanelJob
+from nbsal.widgets.content import line_chart
 from nbsal.widgets.content.game_words import (
+    axis_label,
     curve_name,
     finding,
     footnote,
     is_random,
     quantity,
+    results_answers,
     results_finding,
+    share_tag,
+    step_changes,
+    step_hint,
     step_phrases,
+    step_tag,
 )
 from nbsal.widgets.content.token_games import (
     MAX_STEPS,
@@ -41,14 +48,10 @@ from nbsal.widgets.content.token_games import (
 )
 from nbsal.widgets.page.html_export import asset
 from nbsal.widgets.page.last_value import LastValue
-from nbsal.widgets.page.wire import LIKELIEST
 
-DIGITS = 6
 HIGHEST_FIRST = "highest score first"
 CURVE_NAMES = (HIGHEST_FIRST, RANDOM_NAME)
-VERBS = {"hiding": "hidden", "revealing": "revealed"}
 INTERVAL = "95\u202f% interval"  # what the bands of many texts show
-CLASSES = 5  # that are listed beside the text
 
 
 class GameView(CachedView):
@@ -128,15 +131,7 @@ class Games(GameView):
     def publish(self, result: Any) -> dict[str, Any]:
         if not isinstance(result, Results):
             return super().publish(result)
-        lines = results_curves(result)
-        game = {
-            "lines": {game: [_curve_traits(curve) for curve in curves] for game, curves in lines.items()},
-            "findings": {game: results_finding(result, game) for game in GAMES},
-            "answers": {game: results_answers(curves, game) for game, curves in lines.items()},
-            "quantity": result.metric.value,
-            "band": INTERVAL,
-        }
-        return {"_game": game, "_result": {"notes": list(result.notes)}}
+        return {"_game": results_traits(result), "_result": {"notes": list(result.notes)}}
 
     def to_frame(self) -> "pandas.DataFrame":
         self._require_result()
@@ -209,8 +204,8 @@ def game_blocks(games: TokenGames, game: str, at: int) -> list[Block]:
     chart = Chart(
         [_drawn_curve(curve, games.probable) for curve in curves],
         quantity(games),
-        f"words {VERBS[game]}, highest score first",
-        _word_ticks(len(games.order)),
+        axis_label(game),
+        line_chart.count_ticks(len(games.order)),
         "" if games.random is None else _range(games),
         games.probable,
         len(games.labels) == 2,
@@ -223,68 +218,77 @@ def game_changes(games: TokenGames, game: str, at: int) -> list[Block]:
     """The classes with their probabilities before any word is hidden and now: the likeliest ones at any step."""
     if not games.probable:
         return []
-    outcomes = games.outcomes[game]
-    before, now = outcomes[0 if game == "hiding" else -1], outcomes[games.step(at)]
-    listed = sorted(np.argsort(-outcomes.max(0), kind="stable")[:CLASSES], key=lambda k: -before[k])
-    return [changes_table([(games.labels[k], float(before[k]), float(now[k])) for k in listed])]
+    return [changes_table([row[:3] for row in step_changes(games, game, games.step(at))])]
 
 
 def results_sheet(results: Results, game: str, at: int) -> Sheet:
     """The curves of many texts, with their values at a step."""
     curves, metric = results_curves(results)[game], results.metric.value
-    share = [(tick, percent(tick, 0)) for tick in (0, 0.25, 0.5, 0.75, 1)]
-    steps = f"share of the tokens {VERBS[game]}, highest score first"
-    chart = Chart([_drawn_curve(curve) for curve in curves], metric, steps, share, INTERVAL)
+    ticks = line_chart.share_ticks()
+    chart = Chart([_drawn_curve(curve) for curve in curves], metric, axis_label(game, "token"), ticks, INTERVAL)
     answer, found = results_answers(curves, game), results_finding(results, game)
     blocks: list[Block] = [Sentence(phrases(answer[min(at, len(answer) - 1)])), Heading(phrases(found)), chart]
     return Sheet(found, blocks, [*results.notes, footnote(game, "token")])
 
 
-def results_answers(curves: Sequence[GameCurve], game: str) -> list[str]:
-    """The values of the curves at each step, in words."""
-    return [
-        f"With {percent(share, 0)} of the tokens {VERBS[game]}: "
-        f"{', '.join(f'{curve_name(c.name)} {percent(np.interp(share, c.fractions, c.values), 0)}' for c in curves)}."
-        for share in curves[0].fractions
-    ]
-
-
-def _drawn_curve(curve: GameCurve, probable: bool = True) -> Curve:
+def _drawn_curve(curve: GameCurve, probable: bool = True) -> ChartLine:
     mean = percent(curve.area, 0) if probable else f"{curve.area:+.3g}"
     name = f"{html.label(curve_name(curve.name), 48)} · mean {mean}"
     band = None if curve.low is None or curve.high is None else (curve.low.tolist(), curve.high.tolist())
-    return Curve(name, curve.fractions, curve.values.tolist(), band, is_random(curve.name))
-
-
-def _word_ticks(count: int) -> list[tuple[float, str]]:
-    """Up to five whole numbers of words."""
-    steps = min(4, max(count, 1))
-    words = [int(count * step / steps + 0.5) for step in range(steps + 1)]
-    return [(word / max(count, 1), str(word)) for word in words]
+    return ChartLine(name, curve.fractions, curve.values.tolist(), band, is_random(curve.name))
 
 
 def game_traits(games: TokenGames) -> dict[str, Any]:
-    """The games on one text as the page reads them; of many labels only those that are predicted at some step."""
-    labels = list(range(len(games.labels)))
-    if len(labels) > LIKELIEST:
-        predicted = (values.argmax(1).tolist() for values in games.outcomes.values())
-        labels = sorted({games.label}.union(*predicted))
-    lines = {game: [_curve_traits(curve) for curve in games.curves(game)] for game in games.outcomes}
-    for curves in lines.values():
-        curves[0]["name"] = HIGHEST_FIRST
+    """The games on one text as the page reads them."""
+    lines = {
+        game: [_line(curve, name, games.probable) for curve, name in zip(games.curves(game), CURVE_NAMES, strict=False)]
+        for game in games.outcomes
+    }
+    ticks = line_chart.count_ticks(len(games.order))
     return {
         "lines": lines,
-        "findings": {game: finding(games, game) for game in games.outcomes},
+        "axes": {game: line_chart.axes(lines[game], games.probable, axis_label(game), ticks) for game in lines},
+        "findings": {game: finding(games, game) for game in lines},
+        "footnotes": {game: footnote(game) for game in lines},
+        "tags": _by_step(games, step_tag),
+        "hints": _by_step(games, step_hint),
+        "changes": {game: _changes(games, game) for game in lines},
+        "sentences": {game: _sentences(games, game) for game in lines},
         "quantity": quantity(games),
         "band": _range(games),
-        "unit": games.labels[games.label],
-        "probable": games.probable,
+        "halved": len(games.labels) == 2,
         "points": list(games.steps),
         "order": [list(word) for word in games.order],
-        "labels": [games.labels[i] for i in labels],
-        "outcomes": {game: _rounded(values[:, labels]) for game, values in games.outcomes.items()},
-        "statements": {game: _statements(games, game) for game in games.outcomes},
     }
+
+
+def results_traits(results: Results) -> dict[str, Any]:
+    """The curves of many texts as the page reads them."""
+    curves = results_curves(results)
+    lines = {game: [_line(curve, curve_name(curve.name)) for curve in curves[game]] for game in GAMES}
+    ticks = line_chart.share_ticks()
+    return {
+        "lines": lines,
+        "axes": {game: line_chart.axes(lines[game], True, axis_label(game, "token"), ticks) for game in GAMES},
+        "findings": {game: results_finding(results, game) for game in GAMES},
+        "footnotes": {game: footnote(game, "token") for game in GAMES},
+        "tags": {game: [share_tag(share, game) for share in curves[game][0].fractions] for game in GAMES},
+        "answers": {game: results_answers(curves[game], game) for game in GAMES},
+        "quantity": results.metric.value,
+        "band": INTERVAL,
+        "halved": False,
+    }
+
+
+def _by_step(games: TokenGames, describe: Callable[[TokenGames, str, int], Any]) -> dict[str, list[Any]]:
+    """What is said of each step of each game."""
+    return {game: [describe(games, game, step) for step in range(len(games.steps))] for game in games.outcomes}
+
+
+def _changes(games: TokenGames, game: str) -> dict[str, Any]:
+    """The rows of `step_changes`: what is the same at all steps, and the rest of each."""
+    rows = [step_changes(games, game, step) for step in range(len(games.steps))]
+    return {"classes": [row[:2] for row in rows[0]], "steps": [[row[2:] for row in step] for step in rows]}
 
 
 def _range(games: TokenGames) -> str:
@@ -293,19 +297,12 @@ def _range(games: TokenGames) -> str:
     return f"range of {orders} random orders"
 
 
-def _statements(games: TokenGames, game: str) -> list[dict[str, Any] | None]:
+def _sentences(games: TokenGames, game: str) -> list[list[Phrase] | None]:
     """What is said at each step; None where no word is hidden yet, which the sentence about the whole text covers."""
-    statements = [Statement(step_phrases(games, game, at)).to_json() for at in games.steps]
-    return [None, *statements[1:]] if game == "hiding" else list(statements)
+    sentences = [joined(step_phrases(games, game, at)) for at in games.steps]
+    return [None, *sentences[1:]] if game == "hiding" else list(sentences)
 
 
-def _curve_traits(curve: GameCurve) -> dict[str, Any]:
-    traits: dict[str, Any] = {"at": _rounded(curve.fractions), "values": _rounded(curve.values)}
-    if curve.low is not None and curve.high is not None:
-        traits |= {"low": _rounded(curve.low), "high": _rounded(curve.high)}
-    named = {"name": curve_name(curve.name), "random": is_random(curve.name)}
-    return named | {"area": round(curve.area, DIGITS)} | traits
-
-
-def _rounded(values: Any) -> Any:
-    return np.round(np.asarray(values, float), DIGITS).tolist()
+def _line(curve: GameCurve, name: str, probable: bool = True) -> dict[str, Any]:
+    points = {"at": curve.fractions, "values": curve.values, "low": curve.low, "high": curve.high}
+    return line_chart.line(name, curve.area, probable, is_random(curve.name), **points)

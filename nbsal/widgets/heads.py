@@ -17,6 +17,8 @@ from nbsal.support.validation import checked
 from nbsal.widgets.cached_view import CachedView, TextResult
 from nbsal.widgets.content.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
 from nbsal.widgets.content.head_parts import (
+    MAP_TOO_LONG,
+    MAX_TOKENS,
     UNMASKED,
     ZEROED,
     AttentionPanel,
@@ -24,6 +26,7 @@ from nbsal.widgets.content.head_parts import (
     GridPanel,
     HeadAttention,
     HeadEffect,
+    effect_traits,
     grid_traits,
     masks_heads,
 )
@@ -48,6 +51,7 @@ class HeadView(CachedView):
     _heads = traitlets.Dict().tag(sync=True)
     _effect = traitlets.Dict().tag(sync=True)
     _attention = traitlets.Dict().tag(sync=True)
+    _attended = traitlets.Dict().tag(sync=True)  # what the selected words attend to
 
     @checked
     def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
@@ -108,13 +112,33 @@ class HeadView(CachedView):
 
     def publish(self, result: Any) -> dict[str, Any]:
         traits = super().publish(result)
-        effect = result.parts.get("effect")
+        effect, grid, attention = (result.parts.get(name) for name in ("effect", "grid", "attention"))
+        decision = traits["_result"]
+        traits["_effect"] = effect_traits(effect, decision["prediction"], decision["probabilities"])
+        if grid is not None:
+            masked, measured = masks_heads(decision["method"]), effect is not None and effect.without is not None
+            traits["_heads"]["count"] = grid.count(masked, measured)
+        if attention is not None and grid is not None:
+            traits["_attention"]["heading"] = attention.heading(grid.habit(attention.head))
+            traits["_attended"] = self._attended_traits(attention, grid)
+        elif len(result.saliency.row) > MAX_TOKENS:
+            traits["_attention"] = {"why": MAP_TOO_LONG}
         if effect is not None and effect.without is not None and effect.off:
             traits["_result"]["notes"].append(ZEROED)
             probability = dict(traits["_result"]["probabilities"]).get(result.saliency.target)
             statement = result.saliency.statement(probability, effect.heads_off(result.saliency))
             traits["_statements"] = [statement.to_json()]
         return traits
+
+    @traitlets.observe("selection")
+    def _show_attended(self, change: Any) -> None:
+        if self.attention is not None and self.grid is not None:
+            self._attended = self._attended_traits(self.attention, self.grid)
+
+    def _attended_traits(self, attention: HeadAttention, grid: HeadGrid) -> dict[str, Any]:
+        """What the selected words attend to."""
+        heading = attention.heading(grid.habit(attention.head), self.selection)
+        return {"selection": list(self.selection), "heading": heading}
 
     def effect_notes(self) -> list[str]:
         """What the numbers before and after are of, or that no head is off in the answer."""
@@ -145,8 +169,8 @@ class HeadView(CachedView):
         notes = [Note(" · ".join(notes))] if (notes := [*self.grid.notes(), *self.effect_notes()]) else []
         if self.attention is None:
             return [*self.grid.blocks(), *notes]
-        block, head = self.attention.head
-        return [*self.grid.blocks(), *notes, *self.attention.blocks(self.grid.cells[block][head].habit)]
+        habit = self.grid.habit(self.attention.head)
+        return [*self.grid.blocks(), *notes, *self.attention.blocks(habit)]
 
 
 @checked

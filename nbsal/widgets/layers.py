@@ -12,6 +12,7 @@ from nbsal.render.sheet import Sheet
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.widgets.cached_view import Panel, PanelJob
+from nbsal.widgets.content.legends import legends
 from nbsal.widgets.explainer_view import ExplainerView, with_settings
 from nbsal.widgets.page import jobs, wire
 from nbsal.widgets.page.html_export import asset
@@ -113,4 +114,5 @@ class LayersPanel(Panel):
         statements = [saliency.statement().to_json() for saliency in value.rows()]
         notes = [saliency.notes()[0] for saliency in value.rows()]
         layers = {"scores": wire.scores(list(value.scores)), "statements": statements, "notes": notes}
+        layers["legends"] = legends(value.row, value.scores)
         return {"_layers": layers, "_layer_words": layer_words(value)}

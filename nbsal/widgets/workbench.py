@@ -24,6 +24,7 @@ from nbsal.widgets.page.html_export import asset
 
 PANELS = {"games": ("game",), "layers": ("layers",), "heads": ("attention",)}  # and the parts they show
 
+OF_A_STEP = ("sentences", "hints", "changes")  # what Games says of each; here the sentence stays that of the text
 STEP_WORDS = 1600  # a step reads the text again: so many words in all
 FEWEST_STEPS, MOST_STEPS = 4, 20
 
@@ -44,7 +45,8 @@ class HidingPanel(GamePanel):
 
     def publish(self, value: TokenGames | str | None) -> dict[str, Any]:
         games, why = (None, value) if isinstance(value, str) else (value, "")
-        return super().publish(games) | {"_no_games": why}
+        shown = super().publish(games)["_game"]
+        return {"_game": {name: shown[name] for name in shown if name not in OF_A_STEP}, "_no_games": why}
 
 
 @checked

@@ -8,13 +8,13 @@ import pytest
 
 import nbsal
 from nbsal.cli import main
-from nbsal.explain.answer_page import answer_html
 from nbsal.explain.prompt.reading import Unit
 from nbsal.explain.scoring.hops import scaled
 from nbsal.explain.sentences.hop_words import find_route
 from nbsal.explain.sentences.reply_sentences import carriers_text
 from nbsal.methods import default
 from nbsal.model.target import Target
+from nbsal.render import sheet_html
 from nbsal.widgets import Answers
 from tests.ablation.runs import hide
 from tests.answers import writers
@@ -94,7 +94,7 @@ def test_an_answer_through_the_reply_shows_it_everywhere(tmp_path):
     assert not through.sources().share.equals(answer.sources().share)
     pd.testing.assert_frame_equal(answer.matrix(hops=0), through.through(0).matrix())
     finding = through.facts.part([token])
-    assert carriers_text(finding) in answer_html(through.picture_of([token])).replace("&#x27;", "'")
+    assert carriers_text(finding) in sheet_html.render(through.picture_of([token]).sheet()).replace("&#x27;", "'")
     assert carriers_text(finding) and not carriers_text(answer.facts.part([token]))
     through.save(tmp_path / "answer.json")
     loaded = nbsal.Answer.load(tmp_path / "answer.json")

@@ -3,9 +3,10 @@
 import pytest
 from playwright.sync_api import expect
 
+from nbsal.widgets.checked_view import offered
 from tests.browser import bench
 
-OFFERED = {"state": "offered", "passes": 20, "seconds": 3.2}
+OFFERED = offered(20, 3.2)
 ASKED = "() => { window.asked = []; window.view.model.send = ({ ask }) => window.asked.push(ask); }"
 
 
@@ -39,8 +40,8 @@ def say(show, sheet):
         ({}, True, "rescue", ["Explain by Occlusion"]),
         (OFFERED, True, "rescue", ["Check more words", "Explain by Occlusion"]),
         ({"state": "waiting"}, True, "search", []),
-        ({"state": "checking", "done": 4, "passes": 20}, True, "search", ["Stop"]),
-        ({"state": "failed", "why": "No."}, False, "", []),
+        ({"state": "checking", "passes": 20, "note": "checking"}, True, "search", ["Stop"]),
+        ({"state": "failed", "note": "No."}, False, "", []),
         ({}, True, "", []),
     ],
 )
@@ -70,14 +71,13 @@ def test_a_saved_page_offers_nothing_and_names_no_cost(say, checking):
 
 
 def test_what_runs_is_said_until_something_is_measured(say):
-    running = {"state": "checking", "done": 4, "passes": 20}
+    running = {"state": "checking", "passes": 20, "note": "checking: 4 of 20 passes"}
     expect(say(running, measured=False).locator(".nbsal-check > span:not(.nbsal-badge)")).to_have_text(
         "checking: 4 of 20 passes"
     )
     expect(say(running).locator(".nbsal-check > span:not(.nbsal-badge)")).to_have_text("")
-    expect(say(running | {"passes": 0}).locator(".nbsal-check > span:not(.nbsal-badge)")).to_have_text(
-        "searching: 4 sets"
-    )
+    searching = running | {"passes": 0, "note": "searching: 4 sets"}
+    expect(say(searching).locator(".nbsal-check > span:not(.nbsal-badge)")).to_have_text("searching: 4 sets")
 
 
 def test_bars_that_are_open_keep_their_room_while_the_next_are_measured(say, sheet):
@@ -86,7 +86,11 @@ def test_bars_that_are_open_keep_their_room_while_the_next_are_measured(say, she
     bars, statement = root.locator(".nbsal-effects"), root.locator(".nbsal-statement")
     expect(bars).to_be_visible()
     height, measured = statement.bounding_box()["height"], bench.trait(sheet, "_statements")
-    bench.change(sheet, _checking={"state": "waiting"}, _statements=[measured[0] | {"effects": []}])
+    bench.change(
+        sheet,
+        _checking={"state": "waiting", "note": "checking"},
+        _statements=[measured[0] | {"effects": []}],
+    )
     expect(bars).to_be_hidden()
     expect(root.locator(".nbsal-check")).to_contain_text("checking")
     assert statement.bounding_box()["height"] == height

@@ -3,7 +3,7 @@
 import pytest
 
 from nbsal.render.headline import plain
-from nbsal.render.sheet import Choice, Heading, Line, Marked, Sentence, Table
+from nbsal.render.sheet import CellTable, Choice, Heading, Line, Marked, Sentence
 
 
 def blocks(sheet, kind):
@@ -30,5 +30,5 @@ def test_a_page_says_what_its_copies_say(show, views, name):
     if name != "games":
         assert texts(".nbsal-class") == [bare(choice.name + choice.value) for choice in choices] != []
     if name == "highlight":
-        (table,) = blocks(sheet, Table)
+        (table,) = blocks(sheet, CellTable)
         assert texts(".nbsal-ranking li") == [bare(word + number) for word, _, number in table.rows] != []

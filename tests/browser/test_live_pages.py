@@ -78,13 +78,17 @@ def expect_same_scores(rows, expected):
 
 
 def expect_same_decision(decision, expected):
-    names = "caption prediction target names method layer answer about_target signed unit settings".split()
+    names = "caption prediction target names method layer answer about_target signed unit settings percentages".split()
     expected = expected | {"settings": expected["settings"].replace("float64", "float32")}  # the page's precision
     assert {name: decision[name] for name in names} == {name: expected[name] for name in names}
     shares = [dict(each["probabilities"]) for each in (decision, expected)]
     assert list(shares[0]) == list(shares[1]) and list(shares[0].values()) == pytest.approx(
         [*shares[1].values()], abs=1e-6
     )
+    for legend, truth in zip(decision["legends"], expected["legends"], strict=True):
+        assert [legend[name] for name in ("shares", "warning")] == [truth[name] for name in ("shares", "warning")]
+        strongest = [{level: word for level, (word, _) in each["strongest"].items()} for each in (legend, truth)]
+        assert strongest[0] == strongest[1]
 
 
 def expect_same(site, view, **changes):

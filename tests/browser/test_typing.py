@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 import nbsal
 from nbsal.widgets import Compare, Games, Highlight, Layers, Workbench
+from nbsal.widgets.base import progress_words
 from tests.browser import bench
 from tests.browser.bench import REAL, tokens
 
@@ -168,7 +169,7 @@ def test_a_preview_is_marked_and_has_no_numbers(show, sheet, views):
     sheet.evaluate("() => window.view.model.set('status', 'computing')")
     bench.change(sheet, _preview=True, **view.publish(preview))
     expect(root.locator(".nbsal-state")).to_have_text("Updating\u2026 · preview")
-    bench.change(sheet, progress=0.4, _left=11.2)
+    bench.change(sheet, progress=0.4, _left=progress_words(0.4, 11.2))
     expect(root.locator(".nbsal-state")).to_have_text("Computing\u2026 40\u202f% · about 12 s left · preview")
     expect(root.locator(".nbsal-headline")).to_have_text(preview.statement().text())
     expect(root.locator(".nbsal-notes")).to_contain_text("Gradient × input")

@@ -11,8 +11,7 @@ from matplotlib.text import Text
 
 import nbsal
 from nbsal.figures import decoding_saliency, flow, mask_lrp, relevance, style
-from nbsal.render import text_lines
-from nbsal.render.html import ScoredSpan
+from nbsal.render import lettering
 from nbsal.support.errors import UnknownName
 from tests.raising import refuses
 
@@ -249,19 +248,19 @@ def test_class_maps_share_one_colour_scale(masked):
 
 @pytest.mark.filterwarnings("error")  # no font has a line break
 def test_text_breaks_into_lines_that_fit():
-    spans = [ScoredSpan(word + " ", number / 9) for number, word in enumerate(["plain", "words"] * 30)]
-    spans.append(ScoredSpan("x" * 200, 1.0))
-    pieces = list(text_lines.break_lines([spans, [ScoredSpan("second")]], 200))
+    runs = [lettering.Run(word, 13) for word in ["plain ", "words "] * 30 + ["x" * 200]]
+    pieces = list(lettering.break_lines([runs, [lettering.Run("second", 13)]], 260))
     ends = {}
     for piece in pieces:
-        ends[piece.line] = max(ends.get(piece.line, 0), piece.left + piece.width)
-    assert all(end <= 201 for line, end in ends.items() if line < max(ends) - 1 - 200 // text_lines.LONGEST)
-    assert pieces[-1].text == "second" and pieces[-1].line == max(ends)
-    assert not [piece for piece in pieces if piece.text.isspace() and piece.left == 0]
-    widths = [text_lines.text_width(text) for text in ("ab", "a", "b")]
+        ends[piece.line] = max(ends.get(piece.line, 0), piece.left + piece.run.width)
+    assert all(end <= 261 for line, end in ends.items() if line < max(ends) - 1 - 200 // lettering.LONGEST)
+    assert pieces[-1].run.text == "second" and pieces[-1].line == max(ends)
+    assert not [piece for piece in pieces if piece.run.text.isspace() and piece.left == 0]
+    widths = [lettering.Run(text, 13).width for text in ("ab", "a", "b")]
     assert math.isclose(widths[0], widths[1] + widths[2], rel_tol=0.2)
-    pieces = list(text_lines.break_lines([[ScoredSpan(" \na joy\n\n", 1.0)]], 200))
-    assert [(piece.text, piece.line) for piece in pieces if not piece.text.isspace()] == [("a", 1), ("joy", 1)]
+    pieces = list(lettering.break_lines([[lettering.Run(" \na joy\n\n", 13)]], 200))
+    words = [(piece.run.text, piece.line) for piece in pieces if not piece.run.text.isspace()]
+    assert words == [("a", 1), ("joy", 1)]
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")

@@ -138,9 +138,10 @@ def room_of(module: str) -> str:
 
 
 def files_of_words() -> list[str]:
-    """The files of the front end that only word what the page says, NAME-words.ts, without drawing it (`dom.ts`)."""
-    words = {path.name: path.read_text(encoding="utf-8") for path in sorted(FRONT_END.glob("*-words.ts"))}
-    return [name for name, source in words.items() if '"./dom"' not in source]
+    """The files that only word what the page says, NAME-words.ts, without drawing it (`dom.ts`); not of live pages."""
+    paths = [path for path in sorted(FRONT_END.rglob("*-words.ts")) if path.parent.name != "live"]
+    words = {path.name: path.read_text(encoding="utf-8") for path in paths}
+    return [name for name, source in words.items() if '/dom"' not in source]
 
 
 def lines(folder: Path, *suffixes: str, but: str = "node_modules") -> int:

@@ -8,7 +8,8 @@ import pytest
 from matplotlib import font_manager, rc_context
 
 import nbsal
-from nbsal.render import fonts, html, text_lines
+from nbsal.render import fonts, html, lettering, sheet_png
+from nbsal.render.sheet import Heading, Marked, Sheet
 from nbsal.widgets import Layers
 
 BOLD = "\U0001d404"  # not in matplotlib's default font, but in another font that matplotlib installs
@@ -16,8 +17,8 @@ PRIVATE_USE = [chr(0xE000 + place) for place in range(12)]  # in no font
 
 
 def draw(text):
-    scored_text = text_lines.ScoredText("a title", [[html.ScoredSpan(text, 0.5)]], 0.5)
-    return text_lines.png(text_lines.draw([scored_text]))
+    blocks = [Heading([("text", "a title")]), Marked([[html.ScoredSpan(text, 0.5)]], 0.5)]
+    return sheet_png.render(Sheet("", blocks))
 
 
 def has_bold(path):
@@ -46,9 +47,9 @@ def test_a_character_of_a_bold_face_alone_is_not_of_its_family(monkeypatch):
 
 @pytest.mark.parametrize("fallback", [True, False])
 def test_pictures_have_every_glyph_that_a_font_has(monkeypatch, fallback):
-    monkeypatch.setattr(text_lines, "_without_glyph_warnings", nullcontext)
+    monkeypatch.setattr(lettering, "_without_glyph_warnings", nullcontext)
     if not fallback:
-        monkeypatch.setattr(fonts, "families", lambda text: ["sans-serif"])
+        monkeypatch.setattr(fonts, "families", lambda text, first=(): ["sans-serif"])
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         draw(BOLD)
@@ -65,7 +66,7 @@ def test_one_warning_lists_characters_that_no_font_has(small):
     with pytest.warns(UserWarning) as warned:
         axes = nbsal.Explainer(small, "gradcam").every_layer("A joy.").plot()
         axes.set_title("".join(PRIVATE_USE[1:3]))
-        text_lines.png(axes.figure)
+        lettering.png(axes.figure)
     assert codes(warned) == [["E001", "E002"]]
 
 

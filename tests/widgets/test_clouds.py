@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import nbsal
+from nbsal.render import sheet
 from nbsal.render.headline import plain
 from nbsal.support.errors import UnknownName
 from nbsal.support.validation import plural
-from nbsal.widgets import Clouds, clouds
+from nbsal.widgets import Clouds
 from nbsal.widgets.content import word_clouds
 from nbsal.widgets.corpus_view import CHUNK
 from tests.browser import bench
@@ -63,7 +64,7 @@ def many_classes(counts):
     ]
 
 
-def test_words_of_few_texts_are_drawn_smaller(monkeypatch):
+def test_words_of_few_texts_are_drawn_smaller():
     texts = many_classes([40])  # each of them with a word of its own, and "film" in all
     view = Clouds(texts, idf={"film": 0.1, "rarest": 1.0}, unit="word", k=41).wait()
     (cloud,) = view._clouds
@@ -74,12 +75,9 @@ def test_words_of_few_texts_are_drawn_smaller(monkeypatch):
     few = Clouds(texts[:20], idf={"film": 0.1, "rarest": 1.0}, unit="word").wait()._clouds[0]["words"]
     assert few[-1]["share"] > 2 * shares["word00"], "of few texts no word is in many"
     assert "not tested: no model" in view.result.caption() and cloud["words"][0]["state"] == "ranked"
-    html = view.to_html()
-    assert len({*re.findall(r"font-size:(\d+)px", html)}) == 2
-    drawn, draw = [], clouds.draw_words
-    monkeypatch.setattr(clouds, "draw_words", lambda sizes, *rest: drawn.append(sizes) or draw(sizes, *rest))
-    view.to_png()
-    assert drawn[0].keys() == shares.keys() and view.to_frame()["texts"].tolist() == [40, *[1] * 40]
+    (drawn,) = (block for block in view.sheet().blocks if isinstance(block, sheet.SizedWords))
+    assert len({word.size for word in drawn.words}) == 2 and {word.text for word in drawn.words} == shares.keys()
+    assert view.to_frame()["texts"].tolist() == [40, *[1] * 40]
 
 
 def test_the_words_are_hidden(small):

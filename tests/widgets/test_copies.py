@@ -11,7 +11,7 @@ from nbsal.explain.text_sheet import word_bars
 from nbsal.render import sheet_html, sheet_png, sheet_terminal
 from nbsal.render.html import visible
 from nbsal.render.sheet import Sheet
-from nbsal.widgets import Games, Heads, Workbench
+from nbsal.widgets import Answers, Games, Heads, Workbench
 from tests.browser import bench
 from tests.cases import cases
 
@@ -83,6 +83,15 @@ def test_copies_of_a_view_say_the_same(small, kind):
     page = assert_copies_agree(view.sheet())
     assert plain(view.statement.text()) in page and plain(str(view)).startswith(plain(view.statement.text()))
     assert plain(Words(view.render_html()).text) == page
+    view.close()
+
+
+def test_copies_of_an_answer_say_the_same():
+    view = Answers(nbsal.load("demo/notes"), bench.ASKED, documents=bench.NOTES, method="gradxact").wait()
+    page, answer = assert_copies_agree(view.sheet()), view.result
+    said = [view.picture().sentence, answer.reading.reply.strip(), *bench.NOTES.values(), view.picture().matrix.finding]
+    assert all(plain(text) in page for text in said)
+    assert_copies_agree(answer.sheet())
     view.close()
 
 

@@ -10,14 +10,22 @@ import pytest
 import nbsal
 from nbsal.ablation.engine import Ablation
 from nbsal.evaluation._games import GAMES
-from nbsal.render.headline import plain
+from nbsal.render.headline import percent, plain
 from nbsal.support.progress import Meter
 from nbsal.widgets import Games
 from nbsal.widgets.content import token_games
 from nbsal.widgets.content.game_words import _ordinal as ordinal
-from nbsal.widgets.content.game_words import _score as score_words
-from nbsal.widgets.content.game_words import finding, results_finding, step_phrases
+from nbsal.widgets.content.game_words import (
+    finding,
+    results_answers,
+    results_finding,
+    step_changes,
+    step_hint,
+    step_phrases,
+    step_tag,
+)
 from nbsal.widgets.content.token_games import (
+    GameCurve,
     RandomGames,
     TokenGames,
     coalition_count,
@@ -47,8 +55,10 @@ def test_a_step_is_the_output_for_the_remaining_tokens(view, small, game):
     row = view.result.row
     coalition = [i in view.remaining or special for i, special in enumerate(row.special)]
     (logits,) = logits_of(small, [row], [[coalition]])
-    probabilities = view._game["outcomes"][game][view._game["points"].index(3)]
-    assert probabilities == pytest.approx(logits[0].softmax(-1).tolist(), abs=1e-4)
+    changes, step = view._game["changes"][game], view._game["points"].index(3)
+    shown = {name: now for (name, _), (now, *_) in zip(changes["classes"], changes["steps"][step], strict=True)}
+    probabilities = dict(zip(small.labels, logits[0].softmax(-1).tolist(), strict=True))
+    assert shown == pytest.approx(probabilities, abs=1e-4)
 
 
 def test_another_step_runs_no_model(view):
@@ -108,17 +118,21 @@ def test_where_a_game_turns_is_known_to_the_word_however_few_the_steps(reviews, 
 @pytest.mark.parametrize("head", ["sequence", "span"])
 def test_pairs_and_spans_are_played(load, head):
     view = Games(nbsal.Explainer(load("bert", head), "gradcam"), text=("Who ran?", "The dog ran home.")).wait()
-    assert view._game["probable"] is (head == "sequence") and np.isfinite(view.token_games.curves("hiding")[0].area)
+    assert bool(view._game["changes"]["hiding"]["classes"]) is (head == "sequence")
+    assert np.isfinite(view.token_games.curves("hiding")[0].area)
 
 
 def test_results_of_many_texts_are_shown(explain):
     results = nbsal.evaluation.games(explain, [TEXT, "A dull bore."], random=2, progress=False)
     view = Games(results).wait()
     lines = view._game["lines"]["hiding"]
-    assert [line["name"] for line in lines] == ["Decoded Grad-CAM", "random order"]
+    assert [line["name"].split(" \u00b7 ")[0] for line in lines] == ["Decoded Grad-CAM", "random order"]
     assert [line["random"] for line in lines] == [False, True] and len(lines[0]["low"]) == len(lines[0]["at"])
     area = results.auc().set_index(["explainer", "game"])["auc"]
-    assert view._game["lines"]["hiding"][0]["area"] == pytest.approx(area["decoded-gradcam", "hiding"], abs=1e-4)
+    assert float(lines[0]["title"].split()[-1]) == pytest.approx(area["decoded-gradcam", "hiding"], abs=1e-3)
+    values = [percent(line["values"][3], 0) for line in lines]
+    assert all(value in view._game["answers"]["hiding"][3] for value in values)
+    assert view._game["axes"]["hiding"]["ticks"][1] == [0.25, percent(0.25, 0)]
     assert view.result is results and view.to_frame().equals(results.frame)
     assert view.to_png()[:4] == b"\x89PNG" and "random" in view.to_html()
 
@@ -153,9 +167,13 @@ def games_of(hiding, random=None, labels=("negative", "positive")):
     steps = list(range(len(hiding)))
     baseline = None if random is None else RandomGames(steps, {k: v[None] for k, v in both(random).items()})
     order = [[i] for i in range(1, len(hiding))]
-    return TokenGames(
-        SimpleNamespace(method="gradcam"), order, list(labels), len(labels) - 1, steps, both(hiding), baseline
-    )
+    return TokenGames(saliency_of(len(steps)), order, list(labels), len(labels) - 1, steps, both(hiding), baseline)
+
+
+def saliency_of(count):
+    """What games read of a saliency: the letters of a text of so many."""
+    row = SimpleNamespace(parts=["\u2014abcdefgh"], segments=[0] * count, offsets=[(i, i + 1) for i in range(count)])
+    return SimpleNamespace(method="gradcam", row=row)
 
 
 def test_long_texts_have_fewer_random_orders_and_their_band_says_how_many(monkeypatch):
@@ -167,14 +185,27 @@ def test_long_texts_have_fewer_random_orders_and_their_band_says_how_many(monkey
     assert game_traits(games)["band"] == "range of 1 random orders"
 
 
-def test_of_many_labels_only_those_that_matter_are_sent():
+def test_of_many_labels_the_likeliest_at_any_step_are_listed():
     labels = [f"label {number}" for number in range(30)]
-    outcomes = np.full((3, 30), 0.01)
-    outcomes[[0, 1, 2], [4, 17, 4]] = 0.5
-    games = TokenGames(SimpleNamespace(method="x"), [[1], [2]], labels, 9, [0, 1, 2], dict.fromkeys(GAMES, outcomes))
-    traits = game_traits(games)
-    assert traits["labels"] == ["label 4", "label 9", "label 17"] and traits["unit"] == "label 9"
-    assert traits["outcomes"]["hiding"][1] == [0.01, 0.01, 0.5]
+    outcomes = np.full((3, 30), 0.001)
+    for place, (step, label) in enumerate([(0, 4), (1, 17), (2, 9), (1, 2), (0, 28), (2, 5)]):
+        outcomes[step, label] = 0.9 - place / 10
+    games = TokenGames(saliency_of(3), [[1], [2]], labels, 9, [0, 1, 2], dict.fromkeys(GAMES, outcomes))
+    rows = [step_changes(games, "hiding", step) for step in range(3)]
+    assert [name for name, *_ in rows[0]] == [f"label {number}" for number in (4, 28, 17, 9, 2)]
+    assert {tuple(name for name, *_ in row) for row in rows} == {tuple(name for name, *_ in rows[0])}
+    assert rows[1][0] == ("label 4", 0.9, 0.001, "90.0", percent(0.001)) and rows[0][0][3] == ""
+
+
+def test_a_step_has_a_tag_and_names_the_words_around_it():
+    games = games_of([0.9, 0.8, 0.2])
+    assert step_tag(games, "hiding", 2) == f"2 words hidden: positive {percent(0.2)}"
+    assert step_tag(games_of([4.0, 3.0], None, ["Paris"]), "hiding", 1) == "1 word hidden: Paris +3.00"
+    hints = ["".join(step_hint(games, "hiding", step)) for step in range(3)]
+    assert hints == ["Next: a", "Hidden last: a \u00b7 next: b", "Hidden last: b"]
+    punctuation = games_of([0.9, 0.8])
+    punctuation.order[0][0] = 0
+    assert "\u201c\u2014\u201d" in step_hint(punctuation, "revealing", 1)
 
 
 @cases(
@@ -211,6 +242,16 @@ def test_the_finding_of_an_output_is_where_half_of_it_is_gone():
     assert (
         finding(games_of([0.0, 1.0], None, ["Paris"]), "hiding") == "Hiding words does not lower the output for Paris"
     )
+
+
+def test_the_curves_of_many_texts_are_read_at_the_steps_of_the_first():
+    curves = [
+        GameCurve("gradcam", [0.0, 0.5, 1.0], np.array([1.0, 0.4, 0.2])),
+        GameCurve("random", [0.0, 1.0], np.array([1.0, 0.5])),
+    ]
+    first, middle, _ = results_answers(curves, "hiding")
+    assert first.endswith(f"Grad-CAM {percent(1, 0)}, random order {percent(1, 0)}.")
+    assert percent(0.4, 0) in middle and percent(0.75, 0) in middle
 
 
 def test_a_step_says_what_is_decided_and_which_word_turned_it():
@@ -250,14 +291,6 @@ def test_a_model_without_classes_shows_its_output(load, game):
         expected = [values[step]] if values[step] == whole and len(shown) == 1 else [values[step], whole]
         assert shown == pytest.approx(expected, rel=5e-3), sentence
     view.close()
-
-
-@cases(
-    "value, words",
-    [(0.0, "0"), (1.5, "+1.50"), (-2.0, "\u22122.00"), (123456.0, "+1.2e5"), (-0.00012, "\u22121.2e\u22124")],
-)
-def test_scores_are_written_as_on_the_page(value, words):
-    assert score_words(value) == words
 
 
 def test_places_after_the_tenth_are_numbers():

@@ -7,9 +7,10 @@ import torch
 import nbsal
 from nbsal.heads import HeadMask, Parse
 from nbsal.passes import trace
+from nbsal.render.headline import percent
 from nbsal.widgets import Heads
-from nbsal.widgets.content.head_grid import heads_of_kind, toggle_heads
-from nbsal.widgets.content.head_parts import AttentionPanel, mostly_attended
+from nbsal.widgets.content.head_grid import HeadGrid, heads_of_kind, toggle_heads
+from nbsal.widgets.content.head_parts import AttentionPanel, HeadEffect, Without, effect_traits, mostly_attended
 from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, from_page
@@ -109,6 +110,58 @@ def test_the_effect_of_switches_is_shown_with_the_scores(view):
     view.kind = "none"
     view.wait()
     assert effects and set(effects) == {72}
+
+
+def test_the_page_has_words_for_every_choice_of_heads():
+    mask = HeadMask([[1, 0, 0, 0]], {"obj": [[1, 1, 0, 0]]})
+    every = heads_of_kind(mask, "all")
+    grid = HeadGrid(mask, every)
+    assert grid.kind_labels()["both"] == "Syntax and position" and grid.kind_labels()["only"].endswith("position")
+    assert HeadGrid(HeadMask([[0, 0]]), every).kind_labels()["both"] == "The mask"
+    toggled = [[], [[0, 0]], [[0, 0], [0, 1]], [[0, 0], [0, 1], [0, 2]]]
+    labels = [HeadGrid(mask, every, heads).toggled_label() for heads in toggled]
+    assert labels == ["All", "All but 1", "All but 2", "1 of 4"]
+    some = HeadGrid(mask, every, [[0, 0]])
+    counts = [some.count(masked, measured) for masked in (True, False) for measured in (True, False)]
+    assert counts[0] == some.caption() and len(set(counts)) == 3 and counts[2] == counts[3]
+    assert grid.count(False, False) == grid.caption(), "all are on"
+
+
+def test_the_classes_are_compared_while_a_head_is_off():
+    shares = [("a", 0.8), ("b", 0.2)]
+    effect = HeadEffect(1, 8, Without("b", [("b", 0.6), ("a", 0.4)]), Without("a", [("a", 0.7)]), (0, 1))
+    traits = effect_traits(effect, "a", shares)
+    assert traits["changes"] == [("a", 0.8, 0.4, "80.0", percent(0.4)), ("b", 0.2, 0.6, "20.0", percent(0.6))]
+    assert traits["head"] == (0, 1) and traits["alone"].endswith(f"a 80.0 \u2192 {percent(0.7)}")
+    assert effect_traits(effect, "c", shares)["alone"] == "" and effect_traits(None, "a", shares) == {}
+    whole = HeadEffect(0, 8, Without("a", shares))
+    assert [first for *_, first, _ in whole.changes(shares)] == ["", ""] and HeadEffect(0, 8).changes(shares) == []
+
+
+def test_a_selection_in_the_page_is_answered_with_what_it_attends_to(view):
+    view.head = [2, 1]
+    attention = view.wait().attention
+    row = attention.names.index("funny")
+    best = attention.names[int(attention.words[row].argmax())]
+    from_page(view, selection=attention.tokens[row])
+    said = view._attended
+    assert said["selection"] == attention.tokens[row]
+    assert f"funny attends most to {best}, {percent(attention.words[row].max(), 0)}" in said["heading"]
+    from_page(view, selection=[*attention.tokens[row], *attention.tokens[row + 1]])
+    assert "2 words attend most to " in view._attended["heading"]
+    from_page(view, selection=[])
+    assert view._attended["heading"] == view._attention["heading"] and "here" in view._attention["heading"]
+
+
+def test_a_text_without_a_map_says_why(reviews):
+    view = Heads(reviews, text=TEXT, check=False).wait()
+    assert view._attention["percentages"][30] == percent(0.3, 0) and len(view._attention["percentages"]) == 101
+    assert view._heads["thresholds"] == [] and [len(names) for names in view._heads["names"]] == [6, 12]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nbsal.widgets.heads.MAX_TOKENS", 3)
+        patch.setattr("nbsal.widgets.content.head_parts.MAX_TOKENS", 3)
+        view.text = "A warm and funny film."
+        assert list(view.wait()._attention) == ["why"]
 
 
 def test_attention_maps_are_freed_block_by_block(reviews, monkeypatch):

@@ -1,36 +1,35 @@
-"""An audit as static HTML: a summary for a notebook's cell, and a report that can be sent."""
+"""What an audit shows: a summary for a notebook's cell, and a report that can be sent."""
 
-from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
 from nbsal.evaluation.audit.word_table import KINDS, adjusted_p, speaks_for
 from nbsal.render import html
-from nbsal.render.headline import percent
+from nbsal.render.headline import percent, phrases
 from nbsal.render.html import ScoredSpan
 from nbsal.render.names import word_name
+from nbsal.render.sheet import Block, CellTable, Heading, Marked, Sentence, Sheet
 
 WORDS, SLICES, MISTAKES, EXAMPLES = 20, 12, 50, 3  # rows of each table, and texts of a word
 BEYOND_CHANCE = "\N{BLACK DIAMOND} beyond chance"
-CELL = "border:0;border-bottom:1px solid rgba(128,128,128,.4);padding:4px 12px 4px 0;text-align:left;vertical-align:top"
 
 
-def summary_html(audit: Any) -> str:
+def summary(audit: Any) -> Sheet:
     """The finding, and the words that matter most."""
-    body = html.headline_html([("text", audit.sentence)]) + words_html(audit, count=WORDS // 2)
-    return html.block_html(audit.sentence, body, audit.notes, titled=False)
+    return Sheet(
+        audit.sentence, [Sentence(phrases(audit.sentence)), *words_table(audit, count=WORDS // 2)], audit.notes
+    )
 
 
-def report_html(audit: Any) -> str:
+def report(audit: Any) -> Sheet:
     """Everything, for a page of its own."""
-    parts = [html.headline_html([("text", audit.sentence)]), words_html(audit)]
-    parts += [_examples_html(audit)]
+    blocks = [Sentence(phrases(audit.sentence)), *words_table(audit), *_examples(audit)]
     if audit.labels is not None:
-        parts += [slices_html(audit), mistakes_html(audit)]
-    return html.block_html(audit.sentence, "".join(parts), audit.notes, titled=False)
+        blocks += [*slices_table(audit), *mistakes_table(audit)]
+    return Sheet(audit.sentence, blocks, audit.notes)
 
 
-def words_html(audit: Any, title: str = "Words", count: int = WORDS) -> str:
+def words_table(audit: Any, title: str = "Words", count: int = WORDS) -> list[Block]:
     """The words that were hidden, those that correct most first; of another model the numbers are after a bar."""
     frame, judged = audit.words.head(count), audit.labels is not None
     ends = [""] if audit.other is None else ["", "_other"]
@@ -53,7 +52,7 @@ def words_html(audit: Any, title: str = "Words", count: int = WORDS) -> str:
     return _section(title, tried, head, rows)
 
 
-def slices_html(audit: Any, title: str = "Slices", count: int = SLICES) -> str:
+def slices_table(audit: Any, title: str = "Slices", count: int = SLICES) -> list[Block]:
     """Where errors are, what is beyond chance first."""
     beyond_chance = set(audit.beyond_chance[1].index)
     rows = [
@@ -75,7 +74,7 @@ def _p(value: float, kind: str) -> str:
     return f"{value:.3f} {kind}".rstrip()
 
 
-def mistakes_html(audit: Any, count: int = MISTAKES) -> str:
+def mistakes_table(audit: Any, count: int = MISTAKES) -> list[Block]:
     """The mistakes, with the words behind each."""
     frame = audit.mistakes
     rows = [
@@ -87,20 +86,14 @@ def mistakes_html(audit: Any, count: int = MISTAKES) -> str:
     return _section("Mistakes", counts, ["No.", "Text", "Label", "Prediction", "Words behind it"], rows)
 
 
-def _examples_html(audit: Any) -> str:
+def _examples(audit: Any) -> list[Block]:
     """Texts with the first words, with their scores; mistakes first."""
-    blocks = []
+    blocks: list[Block] = []
     for word in dict.fromkeys(audit.words.head(EXAMPLES).word):
-        texts = audit.without(word).number.head(EXAMPLES)
-        shaded = "".join(f'<div style="margin:4px 0;line-height:1.75">{text_html(audit, int(i))}</div>' for i in texts)
-        blocks.append(f"<p><b>Texts with “{html.escape(word)}”</b></p>{shaded}")
-    return "".join(blocks)
-
-
-def text_html(audit: Any, number: int, bold: Sequence[str] = ()) -> str:
-    """A text with the scores of its words for the class that was decided, and some words in bold type."""
-    scored = spans_of(audit, number)
-    return html.text_html(scored, html.largest_score(scored), [word.casefold() for word in bold])
+        blocks.append(Heading(phrases(f"Texts with “{word}”")))
+        spans = [spans_of(audit, int(number)) for number in audit.without(word).number.head(EXAMPLES)]
+        blocks += [Marked(parts, html.largest_score(parts), large=False) for parts in spans]
+    return blocks
 
 
 def spans_of(audit: Any, number: int) -> list[list[ScoredSpan]]:
@@ -112,14 +105,8 @@ def spans_of(audit: Any, number: int) -> list[list[ScoredSpan]]:
     return [html.scored_spans(*pair) for pair in zip(audit.parts(number), scored, strict=True)]
 
 
-def _section(title: str, note: str, head: list[str], rows: list[list[Any]]) -> str:
-    cells = "".join(f'<th style="{CELL}">{html.escape(name)}</th>' for name in head)
-    body = "".join(
-        "<tr>" + "".join(f'<td style="{CELL}">{html.escape(html.visible(str(cell)))}</td>' for cell in row) + "</tr>"
-        for row in rows
-    )
-    table = f'<table style="border-collapse:collapse;font-size:90%"><tr>{cells}</tr>{body}</table>'
-    return f'{html.heading_html(title, note)}<div style="overflow-x:auto">{table}</div>'
+def _section(title: str, note: str, head: list[str], rows: list[list[Any]]) -> list[Block]:
+    return [Heading(phrases(title), note), CellTable([list(map(str, row)) for row in rows], head)]
 
 
 def _plain(text: Any) -> str:

@@ -8,7 +8,9 @@ from typing import Any, Self
 
 from nbsal.evaluation.audit import file, page, slices, tables, word_table
 from nbsal.evaluation.audit.word_table import CHANCE
+from nbsal.render import sheet_html
 from nbsal.render.exports import Exportable
+from nbsal.render.sheet import Sheet
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import Figure, pandas
 from nbsal.support.validation import Text, checked, plural
@@ -157,9 +159,9 @@ class Audit(Exportable):
         """The words that correct or break most decisions, as bars."""
         return tables.plot(self)
 
-    def render_html(self) -> str:
-        """The report that is written as a page: words, slices, mistakes and examples, as HTML without scripts."""
-        return page.report_html(self)
+    def sheet(self) -> Sheet:
+        """The report that is written as a page: words, slices, mistakes and examples."""
+        return page.report(self)
 
     def _page_title(self) -> str:
         return f"Audit: {self.sentence}"
@@ -168,7 +170,7 @@ class Audit(Exportable):
         return views.Audit(self)
 
     def _repr_html_(self) -> str:
-        return page.summary_html(self)
+        return sheet_html.render(page.summary(self))
 
     def __repr__(self) -> str:
         return f"Audit({plural(len(self.texts), 'text')}, {plural(len(self.effects), 'word')}: {self.sentence})"

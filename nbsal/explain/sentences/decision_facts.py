@@ -357,12 +357,12 @@ def merge_words(words: Iterable[tuple[str, float, int]]) -> list[Candidate]:
     places: dict[tuple[str, int], list[tuple[str, float, int]]] = {}
     for number, (text, score, part) in enumerate(words):
         places.setdefault((text.casefold(), part), []).append((text, score, number))
-    return [
-        Candidate(
-            max(same, key=lambda word: abs(word[1]))[0], sum(word[1] for word in same), tuple(w[2] for w in same), part
-        )
-        for (_, part), same in places.items()
-    ]
+    merged: list[Candidate] = []
+    for (_, part), same in places.items():
+        texts, scores, numbers = zip(*same, strict=True)
+        sizes = list(map(abs, scores))
+        merged.append(Candidate(texts[sizes.index(max(sizes))], sum(scores), numbers, part))
+    return merged
 
 
 def _log_odds(probability: float) -> float:

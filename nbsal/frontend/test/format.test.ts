@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatPercent, formatScore, formatScores } from "../src/page/format";
+import { formatPercent, formatScore, formatScores, nameInSentence } from "../src/page/format";
 
 test("scores are short and signed", () => {
   const scores = [0, 0.42, -1.5, 1234, 12345, 0.00012].map((score) => formatScore(score));
@@ -25,4 +25,8 @@ test("a list of scores shares one power of ten", () => {
 
 test("shares are percentages", () => {
   assert.deepEqual([formatPercent(0.9982), formatPercent(0.5, 0)], ["99.8\u202f%", "50\u202f%"]);
+});
+
+test("punctuation has quotation marks", () => {
+  assert.deepEqual(["warm", "!", "\u2019s"].map(nameInSentence), ["warm", "\u201c!\u201d", "\u2019s"]);
 });

@@ -138,18 +138,21 @@ test("a check that was cancelled, or is not wanted unasked, is offered, and one 
   change({ text: "a" });
   asked[0].answer(EXPLAINED);
   await settled();
-  assert.deepEqual(model.get("_checking"), { state: "offered", passes: 3 });
+  assert.deepEqual(model.get("_checking"), { state: "offered", passes: 3, note: "3 passes" });
   press("check");
   await passes(hidden, 1);
   press("cancel");
   hidden[0].answer([0.9, 0.1]);
   await settled();
-  assert.deepEqual([model.get("_checking"), model.get("status")], [{ state: "offered", passes: 3 }, "ready"]);
+  assert.deepEqual(
+    [model.get("_checking"), model.get("status")],
+    [{ state: "offered", passes: 3, note: "3 passes" }, "ready"],
+  );
   press("check");
   await passes(hidden, 2);
   hidden[1].fail(new Error("no memory"));
   await settled();
-  assert.deepEqual(model.get("_checking"), { state: "failed", why: "no memory" });
+  assert.deepEqual(model.get("_checking"), { state: "failed", note: "could not be checked: no memory" });
 });
 
 test("display settings ask nothing, a layer that is not chosen is the default", () => {

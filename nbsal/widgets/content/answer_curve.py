@@ -10,6 +10,7 @@ from nbsal.explain.judgement import BAND, Judgement
 from nbsal.explain.sentences.reply_sentences import likelihood
 from nbsal.methods.facts import label_of
 from nbsal.render.headline import number_word
+from nbsal.widgets.content import line_chart
 
 CARRIES = 0.5  # share of the whole drop that makes the first sentences the ones that carry the reply
 RANDOM_ORDER = "random order"
@@ -31,23 +32,19 @@ def hiding_curve(curve: Judgement, answer: Answer) -> HidingCurve:
     at = (np.arange(len(own)) / max(1, len(own) - 1)).tolist()
     order = np.argsort(-curve.scores[list(curve.tokens)].sum(0), kind="stable")
     lines = [
-        {"name": label_of(curve.method), "at": at, "values": own.tolist(), "area": float(own.mean())},
-        {
-            "name": RANDOM_ORDER,
-            "at": at,
-            "values": others.mean(0).tolist(),
-            "area": float(others.mean()),
-            "low": low.tolist(),
-            "high": high.tolist(),
-            "random": True,
-        },
+        line_chart.line(label_of(curve.method), float(own.mean()), True, False, at=at, values=own),
+        line_chart.line(
+            RANDOM_ORDER, float(others.mean()), True, True, at=at, values=others.mean(0), low=low, high=high
+        ),
     ]
     unit = str(answer.provenance.get("unit", "sentence"))
+    unit = "part" if unit == "spans" else unit
+    label = f"source {unit}s hidden, highest score first"
     trait = {
         "lines": lines,
+        "axes": line_chart.axes(lines, True, label, line_chart.count_ticks(len(own) - 1)),
         "order": [list(answer.units[i].tokens) for i in order],
-        "unit": "part" if unit == "spans" else unit,
-        "finding": curve_finding(curve, "part" if unit == "spans" else unit),
+        "finding": curve_finding(curve, unit),
         "band": f"95\u202f% of {len(curve.random)} random orders",
         "tags": [f"{step} hidden: {likelihood(float(value))} a token" for step, value in enumerate(own)],
     }

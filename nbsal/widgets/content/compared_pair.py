@@ -17,7 +17,7 @@ from nbsal.explain.sentences.statement import verdict as decision
 from nbsal.render import html
 from nbsal.render.headline import Phrase, in_row, name_in_sentence, percent, phrases, plain
 from nbsal.render.names import model_name
-from nbsal.render.text_lines import ScoredText
+from nbsal.render.sheet import Marked
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
@@ -51,6 +51,10 @@ class ComparedPair:
         if (self.first.row.parts, self.first.offsets) != (self.second.row.parts, self.second.offsets):
             message = "Compare needs two explanations of the same text with the same tokens."
             raise InputError(message, argument="other", value=self.second)
+
+    def rows(self) -> Sequence[Saliency]:
+        """The explanations of both."""
+        return self.both
 
     @property
     def both(self) -> tuple[Saliency, Saliency]:
@@ -175,16 +179,16 @@ class ComparedPair:
         order = sorted(self.orders[0], key=lambda i: (-sizes[i], i))
         return [self._row(i, float(first[i]), float(second[i])) for i in order[:LISTED]]
 
-    def texts(self, difference: bool = False) -> list[ScoredText]:
+    def texts(self, difference: bool = False) -> list[tuple[str, Marked]]:
         """The text as A and as B explains it; and, if asked, coloured by the difference of their shares."""
         named = zip(BADGES, self._settings(), self.both, self.largest, strict=True)
-        texts = [ScoredText(f"{badge}: {s}", each.scored_spans(self.level), top) for badge, s, each, top in named]
+        texts = [(f"{badge}: {s}", Marked(each.scored_spans(self.level), top)) for badge, s, each, top in named]
         if difference:
             tokens = replace(self, level="token")
             largest = [top or 1.0 for top in self.largest]
             scores = tokens.first.scores / largest[0] - tokens.second.scores / largest[1]
             spans = replace(self.first, scores=scores).scored_spans(self.level)
-            texts.append(ScoredText("For: A higher. Against: B higher.", spans, 1.0))
+            texts.append(("For: A higher. Against: B higher.", Marked(spans, 1.0)))
         return texts
 
     def notes(self) -> list[str]:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from nbsal.render import html
+from nbsal.render.headline import Phrase, phrases
+from nbsal.render.sheet import Block, Cell, CellTable, Heading
 from nbsal.support.validation import plural
 
 WIDEST = 8  # classes up to which all pairs are a table; of more, the mistakes are a list
 LISTED = 24  # pairs of a list
 ARROW = "\N{RIGHTWARDS ARROW}"
 Pair = tuple[str, str]  # label and prediction
-CELL = "border:0;padding:3px 10px;text-align:right;border-bottom:1px solid rgba(128,128,128,.4)"
 
 
 @dataclass(frozen=True)
@@ -83,27 +83,18 @@ class Confusion:
         columns = self.classes if self.is_table else []
         return {"heading": self.heading(), "note": self.note(), "columns": columns, "cells": cells}
 
-    def render_html(self) -> str:
-        """The table without scripts."""
-        title = html.heading_html(self.heading(), self.note())
+    def blocks(self) -> list[Block]:
+        """The table, or its mistakes where there are many classes."""
+        heading = Heading(phrases(self.heading()), self.note())
         if not self.is_table:
-            rows = "".join(
-                f"<div>{html.escape(f'{label} {ARROW} {prediction}')} <b>{self.text((label, prediction))}</b></div>"
-                for label, prediction in self.pairs()
-            )
-            return f"{title}{rows}"
-        head = "".join(f'<th style="{CELL}">{html.escape(name)}</th>' for name in ["", *self.classes])
-        body = "".join(
-            f'<tr><th style="{CELL}">{html.escape(label)}</th>'
-            f"{''.join(self._cell(label, name) for name in self.classes)}</tr>"
-            for label in self.classes
-        )
-        return f'{title}<table style="border-collapse:collapse;font-size:90%"><tr>{head}</tr>{body}</table>'
+            rows = [(f"{label} {ARROW} {name}", [("class", self.text((label, name)))]) for label, name in self.pairs()]
+            return [heading, CellTable(rows)]
+        cells: list[list[Cell]] = [[label, *(self._cell(label, k) for k in self.classes)] for label in self.classes]
+        return [heading, CellTable(cells, ["", *self.classes], right=range(1, len(self.classes) + 1))]
 
-    def _cell(self, label: str, prediction: str) -> str:
+    def _cell(self, label: str, prediction: str) -> list[Phrase]:
         text = self.text((label, prediction))
-        mark = f"<b>{text}</b>" if label != prediction and text != "0" else text
-        return f'<td style="{CELL}">{mark}</td>'
+        return [("class" if label != prediction and text != "0" else "text", text)]
 
     def _name(self, pair: Pair) -> str:
         """What a reader who cannot see the table hears of a cell."""

@@ -8,6 +8,7 @@ import numpy as np
 from nbsal.explain.saliency import Saliency
 from nbsal.render import html
 from nbsal.render.headline import percent
+from nbsal.render.html import ScoredSpan
 
 EXCERPT = 160  # characters
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
@@ -36,14 +37,17 @@ def excerpt(saliency: Saliency, positions: Sequence[int]) -> list[list[Any]]:
     return [*[[ELLIPSIS, 0.0, False]] * (start > 0), *pieces, *[[ELLIPSIS, 0.0, False]] * (end < len(text))]
 
 
-def excerpt_html(pieces: Sequence[Sequence[Any]]) -> str:
-    """An excerpt as HTML without scripts."""
-    content = ""
-    for text, share, marked in pieces:
-        tip = f"{percent(abs(share), 0)} of the strongest word, {'for' if share > 0 else 'against'}"
-        piece = html.span_html(html.ScoredSpan(text, share, tip), 1.0) if share else html.escape(text)
-        content += f"<b>{piece}</b>" if marked else piece
-    return content
+def excerpt_spans(pieces: Sequence[Sequence[Any]]) -> list[ScoredSpan]:
+    """The pieces of an excerpt, with what their shades say."""
+    return [
+        ScoredSpan(
+            text,
+            share or None,
+            f"{percent(abs(share), 0)} of the strongest word, {'for' if share > 0 else 'against'}" if share else "",
+            chosen=bool(marked),
+        )
+        for text, share, marked in pieces
+    ]
 
 
 def _window(text: str, position: int) -> tuple[int, int]:

@@ -1,7 +1,4 @@
-"""What a game says in words: its finding, and the decision at each step.
-
-`frontend/src/panels/game-words.ts` describes a step in the page with the same words.
-"""
+"""What a game says in words: its finding, and the decision at each step."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +7,13 @@ import numpy as np
 
 from nbsal.evaluation.results import Results
 from nbsal.methods.facts import label_of
-from nbsal.render.headline import Phrase, confidence, percent, phrases
-from nbsal.widgets.content.token_games import RANDOM_NAME, TokenGames, turning_step
+from nbsal.render.headline import ChangeRow, Phrase, change_row, confidence, percent, phrases
+from nbsal.render.scores import score_text
+from nbsal.widgets.content.token_games import RANDOM_NAME, GameCurve, TokenGames, turning_step
 
 RELIABLE = 0.05  # p value below which one explainer counts as better than another
+VERBS = {"hiding": "hidden", "revealing": "revealed"}
+CLASSES = 5  # that are listed beside the text
 ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
@@ -62,6 +62,52 @@ def plural_verb(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
+def step_tag(games: TokenGames, game: str, step: int) -> str:
+    """The step on the curve in a few words: "4 words hidden: positive 7.2 %"."""
+    value = float(games.outcomes[game][step, games.label])
+    amount = percent(value) if games.probable else score_text(value)
+    return f"{_words(games.steps[step])} {VERBS[game]}: {games.labels[games.label]} {amount}"
+
+
+def step_hint(games: TokenGames, game: str, step: int) -> list[str]:
+    """The word that was hidden or revealed last, and the next one, each after what is said of it."""
+    count, names = games.steps[step], games.names
+    last = [f"{VERBS[game].capitalize()} last: ", names[count - 1]] if count else []
+    following = [" \u00b7 next: " if count else "Next: ", names[count]] if count < len(names) else []
+    return last + following
+
+
+def step_changes(games: TokenGames, game: str, step: int) -> list[ChangeRow]:
+    """The classes that are the likeliest at any step, with all words and at this step."""
+    if not games.probable:
+        return []
+    outcomes = games.outcomes[game]
+    before, now = outcomes[0 if game == "hiding" else -1], outcomes[step]
+    listed = sorted(np.argsort(-outcomes.max(0), kind="stable")[:CLASSES], key=lambda k: -before[k])
+    return [change_row(games.labels[k], before[k], now[k]) for k in listed]
+
+
+def results_answers(curves: Sequence[GameCurve], game: str) -> list[str]:
+    """What the curves of many texts say at each step of the first one."""
+    answers = []
+    for share in curves[0].fractions:
+        values = [
+            f"{curve_name(curve.name)} {percent(float(np.interp(share, curve.fractions, curve.values)), 0)}"
+            for curve in curves
+        ]
+        answers.append(f"With {share_tag(share, game)}: {', '.join(values)}.")
+    return answers
+
+
+def share_tag(share: float, game: str) -> str:
+    return f"{percent(share, 0)} of the tokens {VERBS[game]}"
+
+
+def axis_label(game: str, noun: str = "word") -> str:
+    what = "words" if noun == "word" else f"share of the {noun}s"
+    return f"{what} {VERBS[game]}, highest score first"
+
+
 def quantity(games: TokenGames) -> str:
     """What the curves measure."""
     label = games.labels[games.label]
@@ -103,11 +149,11 @@ def _decision_phrases(games: TokenGames, game: str, step: int) -> list[Phrase]:
 def _output_phrases(games: TokenGames, game: str, step: int) -> list[Phrase]:
     outcomes = games.outcomes[game][:, 0]
     whole = 0 if game == "hiding" else len(outcomes) - 1
-    reference = _score(outcomes[whole])
+    reference = score_text(outcomes[whole])
     ending = f"; it was {reference}." if game == "hiding" else f"; with all words {reference}."
     start = f"{_opening(games, game, step)}: the output for "
     end = "." if step == whole else ending
-    return phrases(start, ("class", games.labels[0]), f" is {_score(outcomes[step])}", end)
+    return phrases(start, ("class", games.labels[0]), f" is {score_text(outcomes[step])}", end)
 
 
 def _opening(games: TokenGames, game: str, step: int) -> str:
@@ -200,17 +246,6 @@ def _range(steps: Sequence[int], step: int) -> str:
     """The numbers of words after the step before and up to this one: random orders turn at one of them."""
     first, last = steps[step - 1] + 1, steps[step]
     return str(last) if first == last else f"{first} to {last}"
-
-
-def _score(value: float) -> str:
-    """A signed number with three digits, as the page writes it."""
-    size = abs(value)
-    if not size:
-        return "0"
-    digits = f"{size:.1e}" if size >= 1e4 or size < 1e-3 else f"{size:#.3g}".removesuffix(".")
-    mantissa, _, exponent = digits.partition("e")
-    power = f"e{int(exponent)}".replace("-", "\u2212") if exponent else ""
-    return f"{'+' if value > 0 else chr(0x2212)}{mantissa}{power}"
 
 
 def _words(count: int) -> str:

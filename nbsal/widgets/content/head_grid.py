@@ -10,7 +10,7 @@ import numpy as np
 from nbsal.heads.counts import HeadStudy
 from nbsal.model.head_mask import HeadMask, Heads
 from nbsal.render.headline import percent, phrases
-from nbsal.render.sheet import Block, Cell, Heading, Table, Tile
+from nbsal.render.sheet import Block, Cell, CellTable, Heading, Tile
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
@@ -94,6 +94,33 @@ class HeadGrid:
         """How many heads are on."""
         return f"{int(self.mask.selected.sum())} of {plural(self.mask.selected.size, 'head')} on"
 
+    def habit(self, head: Sequence[int]) -> str:
+        """What a head is known for."""
+        return self.cells[head[0]][head[1]].habit
+
+    def kind_labels(self) -> dict[str, str]:
+        """How each of KINDS reads, and the button that leaves only those of "both" on, as "only"."""
+        both = "Syntax and position" if self.named.any() else "The mask"
+        only = f"Only {both.lower()}"
+        return {"all": "All", "syntactic": "Syntax", "positional": "Position", "none": "None"} | {
+            "both": both,
+            "only": only,
+        }
+
+    def toggled_label(self) -> str:
+        """Which heads are on, in two or three words, once some are switched by hand."""
+        on, total = int(self.mask.selected.sum()), self.mask.selected.size
+        if on == total:
+            return "All"
+        return f"All but {total - on}" if on >= total / 2 else f"{on} of {total}"
+
+    def count(self, masked: bool, measured: bool) -> str:
+        """How many heads are on, of a method that is `masked` or not, and whether the effect on the decision is."""
+        total = self.mask.selected.size
+        if self.mask.selected.all() or (masked and measured):
+            return self.caption()
+        return f"scores: {self.caption()}; prediction: all" if masked else f"the prediction uses all {total} heads"
+
     def finding(self) -> str:
         """How many heads follow something, as a heading."""
         count, total = int(self.named.sum()), self.named.size
@@ -114,7 +141,7 @@ class HeadGrid:
         """The finding, and a word for each head; those that are off are struck."""
         rows: list[list[Cell]] = [[f"block {block}", *map(_tile, row)] for block, row in enumerate(self.cells)]
         head = ("head", *map(str, range(self.roles.shape[1])))
-        return [Heading(phrases(self.finding()), self.caption()), Table(rows, head, right=(0,))]
+        return [Heading(phrases(self.finding()), self.caption()), CellTable(rows, head, right=(0,))]
 
     def notes(self) -> list[str]:
         """How many heads are on, and what is known of them."""
@@ -175,6 +202,10 @@ class HeadGrid:
         offsets = _largest(self._offsets(block, head), 1) if self.study is not None else []
         words = _offset_words(next(iter(offsets))[0]) if offsets else "at a fixed place"
         return f"often {words if words.startswith(('at ', 'itself')) else f'the {words}'}"
+
+
+def head_name(block: int, head: int) -> str:
+    return f"Block {block}, head {head}"
 
 
 class HeadSwitches:

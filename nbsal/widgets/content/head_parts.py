@@ -1,6 +1,7 @@
 """Parts of views that switch heads: the grid, the decision without the heads that are off, and one head's attention."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,13 +12,13 @@ from nbsal.explain.sentences.decision_facts import HeadsOff
 from nbsal.methods.lazy import MaskLRP, Subject, catalogue, trace
 from nbsal.model.text.tokens import Row
 from nbsal.render import colours, html
-from nbsal.render.headline import phrases
+from nbsal.render.headline import ChangeRow, change_row, change_words, percent, phrases
 from nbsal.render.sheet import Block, Grid, Heading, Note
 from nbsal.support.arrays import Flags
 from nbsal.support.errors import ModelError
 from nbsal.support.validation import Text
 from nbsal.widgets.cached_view import Panel, PanelJob
-from nbsal.widgets.content.head_grid import SWITCH_INPUTS, HeadGrid, HeadSwitches
+from nbsal.widgets.content.head_grid import SWITCH_INPUTS, HeadGrid, HeadSwitches, head_name
 from nbsal.widgets.page import wire
 from nbsal.widgets.page.last_value import LastValue
 
@@ -25,8 +26,11 @@ MAX_TOKENS = 512  # up to which a head's attention map is sent: its size is the 
 MAX_WORDS = 40  # up to which an attention map is part of a page without scripts, and of a picture
 MOST, MANY = 0.5, 0.3  # mean shares of attention from which a word is attended to "mostly" and "often"
 UNMASKED = "the prediction uses all heads: they act on Mask-LRP only"
+MAP_TOO_LONG = "The text is too long for a map of its attention."
+SAVED = "This is a saved page: the attention of another head needs Python."
 ZEROED = "second number: with the output of the heads that are off set to zero"
 
+Probabilities = Sequence[tuple[str, float]]  # of classes
 Weights = NDArray[np.float64]  # of attention, [query, key]
 
 
@@ -59,25 +63,48 @@ class HeadEffect:
         of_prediction, of_target = shares.get(saliency.prediction), shares.get(saliency.target)
         return HeadsOff(self.off, self.total, self.without.prediction, of_prediction, of_target)
 
+    def changes(self, probabilities: Probabilities) -> list[ChangeRow]:
+        """The classes with all heads, and without those that are off."""
+        after = {} if self.without is None else dict(self.without.probabilities)
+        return [change_row(name, share, after[name]) for name, share in probabilities if name in after]
+
+    def alone_text(self, prediction: str, probabilities: Probabilities) -> str:
+        """What becomes of the prediction without the chosen head alone; "" if that is not known."""
+        before, after = dict(probabilities), {} if self.alone is None else dict(self.alone.probabilities)
+        if prediction not in before or prediction not in after:
+            return ""
+        first, second = change_words(before[prediction], after[prediction])
+        return f"With this head alone off: {prediction} {first} \u2192 {second}"
+
 
 @dataclass(frozen=True, eq=False)
 class HeadAttention:
     """The attention of one head as bytes, [query, key]: shares of its largest weight `top`.
 
-    `words` is the attention between `names`, which are words and special tokens; `here` says what the head attends to.
+    `words` is the attention between `names`, which are words and special tokens with their `tokens`; `here` says what
+    the head attends to.
     """
 
     head: tuple[int, int]
     shares: NDArray[np.uint8]
     top: float
+    tokens: list[list[int]]
     names: list[str]
     words: Weights
     here: str
 
-    def heading(self, habit: str) -> str:
-        """What the head is known for, and what it does in this text."""
-        block, head = self.head
-        return f"Block {block}, head {head}: {habit}; here {self.here}"
+    def heading(self, habit: str, selection: Collection[int] = ()) -> str:
+        """What the head is known for, and what it does in this text or from the words of selected tokens."""
+        return f"{head_name(*self.head)}: {habit}; {self._attended(selection) or f'here {self.here}'}"
+
+    def _attended(self, selection: Collection[int]) -> str:
+        rows = [k for k, tokens in enumerate(self.tokens) if not set(tokens).isdisjoint(selection)]
+        if not rows:
+            return ""
+        shares = self.words[rows].mean(0)
+        best = int(shares.argmax())
+        words = f"{len(rows)} words attend" if len(rows) > 1 else f"{self.names[rows[0]]} attends"
+        return f"{words} most to {self.names[best]}, {percent(shares[best], 0)}"
 
     def blocks(self, habit: str) -> list[Block]:
         """The attention between the words, which are named on both axes."""
@@ -130,7 +157,7 @@ class EffectPanel(Panel):
         return HeadEffect(int(off.sum()), off.size, without, alone, head)
 
     def publish(self, value: HeadEffect | None) -> dict[str, Any]:
-        return {"_effect": {} if value is None else asdict(value)}
+        return {}  # the view does, which has the probabilities with all heads
 
     def _decide(self, saliency: Saliency, inputs: dict[str, Any], off: Flags) -> Without | None:
         encoded = self._subject.encode(inputs["text"])
@@ -156,8 +183,9 @@ class AttentionPanel(Panel):
         maps, largest = self._maps.get(inputs["text"], lambda: self._attention_maps(inputs["text"]))
         block, head = inputs["head"]
         top = float(largest[block, head])
-        names, words = word_attention(maps[block, head] * (top / 255), saliency.row)
-        return HeadAttention((block, head), maps[block, head], top, names, words, mostly_attended(names, words))
+        tokens, names, words = word_attention(maps[block, head] * (top / 255), saliency.row)
+        here = mostly_attended(names, words)
+        return HeadAttention((block, head), maps[block, head], top, tokens, names, words, here)
 
     def publish(self, value: HeadAttention | None) -> dict[str, Any]:
         return {"_attention": {} if value is None else attention_traits(value)}
@@ -180,8 +208,8 @@ def masks_heads(method: str) -> bool:
     return isinstance(catalogue.every_method().get(method), MaskLRP)
 
 
-def word_attention(attention: Weights, row: Row) -> tuple[list[str], Weights]:
-    """The names of words and special tokens in order, and the attention between them.
+def word_attention(attention: Weights, row: Row) -> tuple[list[list[int]], list[str], Weights]:
+    """The tokens and the names of words and special tokens in order, and the attention between them.
 
     The attention of a word is the mean of its tokens' attention, the attention to it the sum.
     """
@@ -189,8 +217,9 @@ def word_attention(attention: Weights, row: Row) -> tuple[list[str], Weights]:
     units = [(list(word.tokens), word.text) for word in row.words]
     units += [([i], name) for i, name in enumerate(row.tokens) if i not in content]
     units.sort()
-    rows = np.stack([attention[tokens].mean(0) for tokens, _ in units])
-    return [name for _, name in units], np.stack([rows[:, tokens].sum(1) for tokens, _ in units], 1)
+    places = [tokens for tokens, _ in units]
+    rows = np.stack([attention[tokens].mean(0) for tokens in places])
+    return places, [name for _, name in units], np.stack([rows[:, tokens].sum(1) for tokens in places], 1)
 
 
 def mostly_attended(names: list[str], words: Weights) -> str:
@@ -208,14 +237,30 @@ def mostly_attended(names: list[str], words: Weights) -> str:
 
 def grid_traits(grid: HeadGrid) -> dict[str, Any]:
     """A grid as the page reads it."""
-    names = {"kinds": "kind", "words": "words", "about": "about", "habits": "habit"}
+    fields = {"kinds": "kind", "words": "words", "about": "about", "habits": "habit"}
+    blocks, heads = map(range, grid.roles.shape)
+    block_names, head_names = [f"Block {block}" for block in blocks], [f"head {head}" for head in heads]
     return {
-        **{name: [[getattr(cell, own) for cell in row] for row in grid.cells] for name, own in names.items()},
+        **{name: [[getattr(cell, own) for cell in row] for row in grid.cells] for name, own in fields.items()},
+        "names": [block_names, head_names],
+        "labels": grid.kind_labels(),
+        "toggled": grid.toggled_label(),
+        "count": grid.caption(),
+        "thresholds": [] if grid.study is None else [percent(share / 100, 0) for share in range(101)],
+        "saved": SAVED,
         "on": grid.initial.selected.astype(int).tolist(),
         "finding": grid.finding(),
         "studied": grid.study is not None,
         "named": bool(grid.named.any()),
     }
+
+
+def effect_traits(effect: HeadEffect | None, prediction: str, probabilities: Probabilities) -> dict[str, Any]:
+    """The effect of heads that are off as the page reads it."""
+    if effect is None:
+        return {}
+    alone = effect.alone_text(prediction, probabilities)
+    return {"off": effect.off, "changes": effect.changes(probabilities), "head": effect.head, "alone": alone}
 
 
 def attention_traits(attention: HeadAttention) -> dict[str, Any]:
@@ -225,7 +270,7 @@ def attention_traits(attention: HeadAttention) -> dict[str, Any]:
         "size": len(attention.shares),
         "top": attention.top,
         "map": attention.shares.tobytes(),
-        "here": attention.here,
+        "percentages": [percent(share / 100, 0) for share in range(101)],
     }
 
 

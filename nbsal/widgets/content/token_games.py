@@ -6,6 +6,7 @@ game turns, steps are single words, however many words the others hide.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from nbsal.explain.sentences.decision_facts import TOO_LONG
 from nbsal.methods.lazy import Ablation, DecisionText, Experiment, targets, trace
 from nbsal.model.target import Target
 from nbsal.model.text.tokens import Encoded, Row
+from nbsal.render.headline import name_in_sentence
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
@@ -80,6 +82,14 @@ class TokenGames:
     def probable(self) -> bool:
         """Whether the outputs are probabilities."""
         return len(self.labels) > 1
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The words in the order of their scores, as a sentence names them."""
+        row = self.saliency.row
+        ends = ((word[0], word[-1]) for word in self.order)
+        texts = (row.parts[row.segments[i]][row.offsets[i][0] : row.offsets[j][1]] for i, j in ends)
+        return [name_in_sentence(text) for text in texts]
 
     def curves(self, game: str) -> list[GameCurve]:
         """The curve of the method and, once it is computed, that of the random orders."""

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from IPython.display import display
 
-from nbsal.render import html
+from nbsal.render import html, sheet_html
 from nbsal.render.exports import Exportable
-from nbsal.render.sheet import Sheet
+from nbsal.render.sheet import Note, Sheet
 from nbsal.support.errors import UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked
@@ -132,8 +132,9 @@ class ExportedWidget(Exportable, CheckedWidget):
         return f"{type(self).__name__}: {outcome()}" if outcome else self._title()
 
     def _static_html(self) -> str:
-        missing = html.block_html(repr(self), "", [self.error or self.status])
-        return missing if self.result is None else self.render_html()
+        if self.result is None:
+            return sheet_html.render(Sheet(repr(self), [Note(repr(self))], [self.error or self.status]))
+        return self.render_html()
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         self._wait_briefly()

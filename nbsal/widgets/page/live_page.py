@@ -88,7 +88,7 @@ def live_state(state: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
     """The traits of a view for a live page: the methods that it runs, and nothing that Python would open."""
     result = state["_result"] | {"notes": [*state["_result"]["notes"], *filter(None, [page["instead"]])]}
     chosen = {name: with_list(state[name], page["methods"]) for name in ("_choices", "_other_choices") if name in state}
-    return state | chosen | {"_result": result, "_checking": {}, "_seconds": None, "_next": []}
+    return state | chosen | {"_result": result, "_checking": {}, "_seconds": "", "_next": []}
 
 
 def _instead(method: str, other: str) -> str:

@@ -2,21 +2,19 @@
 
 import type { Context } from "../page/context";
 import { h, sanitize } from "../page/dom";
-import { formatPercent } from "../page/format";
-import type { Head, HeadsTraits } from "../page/traits";
-import { attentionHeading, attentionOf, attentionWords, headName, type Unit, unitsOf } from "../panels/head-words";
+import type { Head } from "../page/head-traits";
+import type { HeadsTraits } from "../page/traits";
 import { shade } from "../text/colour";
 import type { Explanation } from "../text/explanation";
-import { changeWords } from "../text/headline";
 import { ranks } from "../text/marks";
 import { hoverSender } from "../text/scored-text";
-import { type headSwitches, headsAct } from "./head-grid";
+import { attentionOf, type Unit, unitsOf } from "./attention-units";
+import { headName, type headSwitches, headsAct } from "./head-grid";
 import { heatmap } from "./heatmap";
 
 const AXES = "rows attend to columns";
 const CHOOSE = "Select a head to see its attention";
 const HINT = "Point at a cell to see how much a word attends to another.";
-const MOST_TOKENS = 512; // as in Python
 const MOST_ROWS = 40; // rows of a map; of a longer text those around the selected word
 
 export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: ReturnType<typeof headSwitches>) {
@@ -61,7 +59,8 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
 
   const describe = (row: number, column: number) => {
     const from = firstRow + row;
-    return attentionWords(units[from].name, units[column].name, weights[from]?.[column] ?? 0);
+    const share = Math.round(100 * (weights[from]?.[column] ?? 0));
+    return `${units[from].name} \u2192 ${units[column].name} \u00b7 ${get("_attention").percentages?.[share] ?? ""}`;
   };
   const setTitle = (text: string) => {
     if (title.textContent !== sanitize(text)) title.textContent = sanitize(text); // screen readers tell a change
@@ -71,24 +70,16 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
     const selection = new Set(get("selection"));
     return units.flatMap(({ tokens }, k) => (tokens.some((i) => selection.has(i)) ? [k] : []));
   };
-  /** What the selected words attend to, or the head in general. */
-  const attended = () => {
-    const from = selectedUnits();
-    const { here } = get("_attention");
-    if (!from.length) return `here ${here}`;
-    const sums = units.map((_, column) => from.reduce((sum, row) => sum + weights[row][column], 0) / from.length);
-    const best = sums.indexOf(Math.max(...sums));
-    const names = from.length > 1 ? `${from.length} words attend` : `${units[from[0]].name} attends`;
-    return `${names} most to ${units[best].name}, ${formatPercent(sums[best], 0)}`;
-  };
   const drawState = () => {
-    const { head } = get("_attention");
+    const { head, heading } = get("_attention");
     if (!units.length || !head) return;
     const from = selectedUnits();
     const at = get("hover");
     const pointed = at === null ? null : units.findIndex(({ tokens }) => tokens.includes(at));
     grid.mark(from.length === 1 ? from[0] - firstRow : -1, new Set(from), pointed);
-    setTitle(attentionHeading(head, habitOf(head), attended()));
+    const selected = get("_attended");
+    if (String(selected.selection) === String(get("selection"))) setTitle(selected.heading ?? heading);
+    else if (!live) setTitle(heading); // else the selection is answered in a moment
   };
   /** The rows to draw: all, or those around the selected word. */
   const rowsInSight = () => {
@@ -102,7 +93,7 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
     units = unitsOf(explanation.tokens, explanation.parts, get("level"));
     weights = units.map((unit) => attentionOf(unit, units, weight));
     firstRow = rowsInSight();
-    drawnHead = headName(head);
+    drawnHead = headName(context, head);
     const largest = weights.reduce((most, row) => Math.max(most, ...row), 0);
     const rowNames = units.slice(firstRow, firstRow + MOST_ROWS);
     grid.draw({
@@ -126,23 +117,11 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
     const head = get("head");
     tools.hidden = !head || !live || !headsAct(context) || !get("_heads").on;
     button.textContent = head && !isOn(head) ? "Switch this head on" : "Switch this head off";
-    const { alone: without, head: aloneHead } = get("_effect");
-    const { prediction, probabilities } = get("_result");
-    const [before, after] = [probabilities, without?.probabilities].map(
-      (list) => list?.find(([name]) => name === prediction)?.[1],
-    );
-    const current = String(aloneHead) === String(head) && before !== undefined && after !== undefined;
-    const [first, second] = current ? changeWords(before, after) : ["", ""];
-    alone.textContent = current
-      ? sanitize(`With this head alone off: ${prediction} ${first} \u2192 ${second}`)
-      : "\u00a0";
+    const { alone: words, head: aloneHead } = get("_effect");
+    alone.textContent = (String(aloneHead) === String(head) && words && sanitize(words)) || "\u00a0";
   };
   /** Why there is no map of the chosen head, or "". */
-  const reason = (head: Head) => {
-    if (!explanation) return CHOOSE;
-    if (explanation.tokens.length > MOST_TOKENS) return "The text is too long for a map of its attention.";
-    return live ? "" : `This is a saved page: the attention of ${headName(head)} needs Python.`;
-  };
+  const reason = () => (explanation ? (get("_attention").why ?? (live ? "" : get("_heads").saved)) : CHOOSE);
   const draw = () => {
     const head = get("head");
     const attention = get("_attention");
@@ -158,13 +137,13 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
       node.classList.remove("nbsal-pending");
       return;
     }
-    const text = head ? reason(head) : CHOOSE;
+    const text = head ? reason() : CHOOSE;
     if (text) {
       setTitle(text);
       axes.textContent = "";
       [units, body.hidden] = [[], true];
     } else if (!drawnHead && head) {
-      setTitle(attentionHeading(head, habitOf(head)));
+      setTitle(`${headName(context, head)}: ${habitOf(head)}`);
       body.hidden = true;
     }
     node.classList.toggle("nbsal-pending", !text); // the map of another head stays, dim, until this one's is there
@@ -175,6 +154,7 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
     else drawState();
   });
   on(["hover"], drawState);
+  on(["_attended"], drawState);
   on(["head", "level"], draw);
   return {
     node,

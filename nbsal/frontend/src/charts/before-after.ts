@@ -3,15 +3,7 @@
 import { canExplain, classPicker, inRow } from "../controls/class-picker";
 import type { Side } from "../controls/side";
 import { closest, h } from "../page/dom";
-import { formatPercent } from "../page/format";
-import { changeWords } from "../text/headline";
-
-/** The probability of a class before some change, and now. */
-export interface Change {
-  name: string;
-  before: number;
-  now: number;
-}
+import type { Change } from "../page/head-traits";
 
 export function beforeAfter(side: Pick<Side, "target" | "choices">) {
   let explained = "";
@@ -35,24 +27,21 @@ export function beforeAfter(side: Pick<Side, "target" | "choices">) {
       name,
     );
   };
-  const drawRow = ({ name, before, now }: Change) => {
-    const changed = before !== now;
-    const bar = h("i", { class: changed ? "nbsal-changed" : "" });
+  const drawRow = ([name, before, now, first, second]: Change) => {
+    const bar = h("i", { class: first && "nbsal-changed" });
     bar.style.setProperty("--now", `${100 * now}%`);
     bar.style.setProperty("--before", `${100 * before}%`);
-    const [first, second] = changeWords(before, now);
-    const numbers = changed ? [`${first} \u2192 `, h("b", {}, second)] : [h("b", {}, formatPercent(now))];
-    return [drawName(name), bar, h("span", {}, ...numbers)];
+    return [drawName(name), bar, h("span", {}, first && `${first} \u2192 `, h("b", {}, second))];
   };
   return {
     node,
     /** @param target the class that is explained */
     draw(changes: Change[], target: string) {
       explained = target;
-      const listed = inRow(changes, ({ name }) => name, target);
+      const listed = inRow(changes, ([name]) => name, target);
       rows.replaceChildren(...listed.flatMap(drawRow));
-      const probabilities = changes.map(({ name, now }): [string, number] => [name, now]);
-      picker.draw(probabilities, target, listed.length);
+      const shares = changes.map(([name, , , , now]): [string, string] => [name, now]);
+      picker.draw(shares, target, listed.length);
     },
   };
 }

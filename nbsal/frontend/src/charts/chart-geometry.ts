@@ -3,30 +3,30 @@
 export const SIZE = 1000; // units of the stretched drawing, in both directions
 
 export interface Line {
+  /** Its name and mean, and a tooltip. */
   name: string;
+  title: string;
   /** Shares from 0 to 1. */
   at: number[];
   values: number[];
-  area: number;
   low?: number[];
   high?: number[];
   /** Whether it is the mean of random orders. */
   random?: boolean;
 }
 
-/** The values at the lower and the upper edge of a plot. */
-export interface Range {
+/** The values at the lower and the upper edge of a plot, and the words along its edges. */
+export interface Axes {
   low: number;
   high: number;
+  /** From the top to the bottom, evenly spaced. */
+  values: string[];
+  label: string;
+  /** Shares of the width, and words. */
+  ticks: [number, string][];
 }
 
-/** The range of a chart: from 0 to 1 if values are probabilities, else as far as the values go. */
-export function rangeOf(lines: Line[], probable: boolean): Range {
-  if (probable) return { low: 0, high: 1 };
-  const values = lines.flatMap((line) => [...line.values, ...(line.low ?? []), ...(line.high ?? [])]);
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  return high > low ? { low, high } : { low: low - 1, high: high + 1 };
-}
+type Range = Pick<Axes, "low" | "high">;
 
 /** Where a value lies, as a share of the height from the top. */
 export const fromTop = (value: number, { low, high }: Range) => (high - value) / (high - low);
@@ -45,10 +45,4 @@ export const bandPath = ({ at, low = [], high = [] }: Line, range: Range) =>
 export function nearest(points: number[], value: number) {
   const distances = points.map((point) => Math.abs(point - value));
   return distances.indexOf(Math.min(...distances));
-}
-
-/** Up to five whole numbers from 0 to `count` for an axis, about evenly spaced. */
-export function ticks(count: number) {
-  const steps = Math.min(4, count) || 1;
-  return Array.from({ length: steps + 1 }, (_, i) => Math.round((count * i) / steps));
 }

@@ -1,10 +1,9 @@
 // A line chart with bands, and a position on it that is dragged or moved by keys. The drawing stretches, words do not.
 
 import { consume, h } from "../page/dom";
-import { formatPercent, formatScore } from "../page/format";
 import { clamp, nextItem } from "../page/keyboard";
 import { s } from "../page/svg";
-import { bandPath, fromTop, type Line, linePath, nearest, type Range, rangeOf, SIZE } from "./chart-geometry";
+import { type Axes, bandPath, fromTop, type Line, linePath, nearest, SIZE } from "./chart-geometry";
 
 export interface Chart {
   lines: Line[];
@@ -12,13 +11,9 @@ export interface Chart {
   steps: number[];
   /** The index of the current step. */
   position: number;
-  /** Whether values are probabilities. */
-  probable: boolean;
+  axes: Axes;
   /** Whether above half one class is predicted and below half the other. */
   halved: boolean;
-  /** Labels below the plot: a share of its width, and words. */
-  ticks: [number, string][];
-  xLabel: string;
   yLabel: string;
   /** What bands show. */
   bandLabel: string;
@@ -78,15 +73,11 @@ export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position
   const legend = h("div", { class: "nbsal-key" });
 
   /** Move the position without drawing the curves again. */
-  const place = (range: Range) => {
-    if (!chart) return;
-    const [share, y] = [chart.steps[chart.position], fromTop(chart.lines[0].values[chart.position], range)];
+  const place = ({ axes, steps, lines, position }: Chart) => {
+    const [share, y] = [steps[position], fromTop(lines[0].values[position], axes)];
     plot.style.setProperty("--x", `${100 * share}%`);
     plot.style.setProperty("--y", `${100 * y}%`);
     here.hidden = false;
-    tag.textContent = chart.tag;
-    plot.setAttribute("aria-valuenow", String(chart.position));
-    plot.setAttribute("aria-valuetext", chart.tag);
   };
 
   return {
@@ -103,21 +94,23 @@ export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position
       );
     },
     draw(next: Chart) {
-      const same = chart?.lines === next.lines && chart.xLabel === next.xLabel;
+      const { axes, lines, steps, yLabel } = next;
+      const same = chart?.lines === lines;
       node.classList.remove("nbsal-invisible");
       chart = next;
-      const range = rangeOf(next.lines, next.probable);
-      place(range);
+      place(next);
+      tag.textContent = next.tag;
+      plot.setAttribute("aria-valuenow", String(next.position));
+      plot.setAttribute("aria-valuetext", next.tag);
       if (same) return;
-      drawing.replaceChildren(drawSvg(next, range));
-      plot.setAttribute("aria-label", `${next.yLabel}, ${next.xLabel}`);
-      plot.setAttribute("aria-valuemax", String(next.steps.length - 1));
-      values.replaceChildren(...valueLabels(range, next.probable));
-      shares.replaceChildren(...next.ticks.map(([share, words]) => tickLabel("left", share, words)));
-      xLabel.textContent = next.xLabel;
-      const bands = next.lines.some((line) => line.low);
+      drawing.replaceChildren(drawSvg(next));
+      plot.setAttribute("aria-label", `${yLabel}, ${axes.label}`);
+      plot.setAttribute("aria-valuemax", String(steps.length - 1));
+      values.replaceChildren(...axes.values.map((words, i, { length }) => tickLabel("top", i / (length - 1), words)));
+      shares.replaceChildren(...axes.ticks.map(([share, words]) => tickLabel("left", share, words)));
+      xLabel.textContent = axes.label;
       const band = h("span", {}, h("i", { class: "nbsal-band-sample" }), next.bandLabel);
-      legend.replaceChildren(...next.lines.map((line, i) => legendItem(line, i, next.probable)), bands ? band : "");
+      legend.replaceChildren(...lines.map(legendItem), lines.some((line) => line.low) ? band : "");
     },
   };
 }
@@ -128,22 +121,16 @@ function tickLabel(edge: "left" | "top", share: number, words: string) {
   return label;
 }
 
-const valueLabels = (range: Range, probable: boolean) =>
-  [0, 0.5, 1].map((share) => {
-    const value = range.high - share * (range.high - range.low);
-    return tickLabel("top", share, probable ? (value ? formatPercent(value, 0) : "0") : formatScore(value));
-  });
-
-function drawSvg({ lines, halved }: Chart, range: Range) {
+function drawSvg({ lines, halved, axes }: Chart) {
   const svg = s("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, preserveAspectRatio: "none", "aria-hidden": "true" });
   for (const y of [0, SIZE / 2, SIZE]) {
     const half = y === SIZE / 2 && halved;
     svg.append(s("line", { class: half ? "nbsal-half" : "nbsal-rule", x1: 0, x2: SIZE, y1: y, y2: y }));
   }
   for (const [i, line] of lines.entries())
-    if (line.low) svg.append(s("path", { class: `nbsal-band ${hue(line, i)}`, d: bandPath(line, range) }));
+    if (line.low) svg.append(s("path", { class: `nbsal-band ${hue(line, i)}`, d: bandPath(line, axes) }));
   for (const [i, line] of [...lines.entries()].reverse())
-    svg.append(curve(line, i, linePath(line.at, line.values, range)));
+    svg.append(curve(line, i, linePath(line.at, line.values, axes)));
   return svg;
 }
 
@@ -156,10 +143,8 @@ const curve = (line: Line, i: number, d: string) =>
     d,
   });
 
-/** A line's name with a sample of the line and its mean. */
-function legendItem(line: Line, i: number, probable: boolean) {
+/** A line's name with a sample of the line. */
+function legendItem(line: Line, i: number) {
   const svg = s("svg", { width: 24, height: 8, "aria-hidden": "true" }, curve(line, i, "M0 4L24 4"));
-  const mean = probable ? formatPercent(line.area, 0) : formatScore(line.area);
-  const title = `area under the curve ${line.area.toFixed(3)}`;
-  return h("span", { title }, svg, `${line.name} \u00b7 mean ${mean}`);
+  return h("span", { title: line.title }, svg, line.name);
 }

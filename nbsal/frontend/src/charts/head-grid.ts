@@ -2,15 +2,19 @@
 
 import type { Context } from "../page/context";
 import { closest, consume, h, uniqueId } from "../page/dom";
+import type { Head } from "../page/head-traits";
 import { nextItem } from "../page/keyboard";
-import type { Head, HeadsTraits } from "../page/traits";
-import { headName } from "../panels/head-words";
+import type { HeadsTraits } from "../page/traits";
 
 const HINT = "Click a head to see its attention; Shift+click or Delete switches it on or off.";
 
 /** Whether switching heads changes anything: only Mask-LRP reads them, and a mask without a text shows them. */
 export const headsAct = ({ get }: Pick<Context<HeadsTraits>, "get">) =>
   get("method") === "" || get("method").startsWith("mask-lrp");
+
+/** The name of a head, or "" before there is a grid. */
+export const headName = ({ get }: Pick<Context<HeadsTraits>, "get">, head: Head) =>
+  (get("_heads").names ?? []).map((names, i) => names[head[i]]).join(", ");
 
 /** The heads that are on, and a function that switches one. */
 export function headSwitches(context: Context<HeadsTraits>) {
@@ -46,11 +50,8 @@ export function headGrid(context: Context<HeadsTraits>, { isOn, toggle }: Return
   const describe = (i: number) => {
     const [block, head] = headAt(i);
     const state = headsAct(context) ? ` \u00b7 ${isOn([block, head]) ? "on" : "off"}` : "";
-    readout.replaceChildren(
-      h("b", {}, headName([block, head])),
-      `${state} \u00b7 `,
-      get("_heads").about?.[block][head] ?? "",
-    );
+    const about = get("_heads").about?.[block][head] ?? "";
+    readout.replaceChildren(h("b", {}, headName(context, [block, head])), `${state} \u00b7 `, about);
   };
   const activate = (i: number) => {
     cells[active]?.classList.remove("nbsal-active");
@@ -125,7 +126,7 @@ export function headGrid(context: Context<HeadsTraits>, { isOn, toggle }: Return
     cell.setAttribute("aria-selected", String(String(get("head")) === `${block},${head}`));
     const state = headsAct(context) ? `, ${on ? "on" : "off"}` : "";
     const name = [...new Set([long ?? habits?.[block][head], short])].filter(Boolean).join(", "); // what is seen is in it
-    cell.setAttribute("aria-label", `Block ${block}, head ${head}: ${name}${state}`);
+    cell.setAttribute("aria-label", `${headName(context, [block, head])}: ${name}${state}`);
   };
   const draw = () => {
     const { kinds } = get("_heads");

@@ -1,13 +1,12 @@
 // All classes with a search, where not all of them have a place in a row.
 
 import { h } from "../page/dom";
-import { formatPercent } from "../page/format";
-import type { Probabilities } from "../page/traits";
 import { choiceGroup, choiceList, choiceRow } from "./choice-list";
 import type { Side } from "./side";
 
 /** Classes in a row; one more is shown rather than listed. */
 const LISTED = 6;
+const TYPE = "type a part of the name";
 const DRAWN = 200; // rows of the list; with more classes than that, one is found by its name
 
 type Classes = Pick<Side, "target" | "choices">;
@@ -24,17 +23,17 @@ export function inRow<Entry>(entries: Entry[], nameOf: (entry: Entry) => string,
 
 /** @param explain explains a class, or if it is explained already the prediction */
 export function classPicker(side: Classes, explain: (name: string) => void) {
-  let shares: Map<string, number> = new Map();
+  let shares: Map<string, string> = new Map();
   let explained = "";
   const names = () => [...new Set([...shares.keys(), ...(side.target.live ? side.choices.get().labels : [])])];
   const row = (name: string) => {
-    const share = h("span", { class: "nbsal-cost" }, shares.has(name) ? formatPercent(shares.get(name) ?? 0) : "");
+    const share = h("span", { class: "nbsal-cost" }, shares.get(name) ?? "");
     return choiceRow(name, name === explained, !canExplain(side, name), h("b", {}, name), share);
   };
   const draw = (query: string) => {
     const matches = names().filter((name) => name.toLowerCase().includes(query));
     const rest = matches.length - DRAWN;
-    const note = rest > 0 ? [h("p", { class: "nbsal-quiet" }, `${rest} more: type a part of the name`)] : [];
+    const note = rest > 0 ? [h("p", { class: "nbsal-quiet" }, `${rest} more \u00b7 ${TYPE}`)] : [];
     return [choiceGroup("Classes", matches.slice(0, DRAWN).map(row)), ...note];
   };
   const title = h("span");
@@ -49,9 +48,9 @@ export function classPicker(side: Classes, explain: (name: string) => void) {
   );
   return {
     node: picker.node,
-    /** @param listed how many classes have a place of their own */
-    draw(probabilities: Probabilities, target: string, listed: number) {
-      [shares, explained] = [new Map(probabilities), target];
+    /** @param percentages of the classes, those with a place of their own first; there are `listed` of them */
+    draw(percentages: [string, string][], target: string, listed: number) {
+      [shares, explained] = [new Map(percentages), target];
       const more = names().length - listed;
       picker.node.hidden = more <= 0;
       title.textContent = `${more} more\u2026`;

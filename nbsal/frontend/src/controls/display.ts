@@ -12,6 +12,8 @@ type Shading = ViewTraits & Pick<ShadedTraits, "level" | "signed" | "gamma" | "c
 export const SHADING: (keyof Shading)[] = ["level", "signed", "gamma", "clip"];
 const SEND_INTERVAL = 50; // ms between two messages of one slider
 const STRONGEST_GAMMA = 3;
+const FAINT_NOTE = "Further right, small scores become easier to see.";
+const CLIP_NOTE = "100 % of the strongest word. Colours change, numbers never do.";
 
 export type Setting = (Node | string)[];
 
@@ -78,7 +80,7 @@ const shadingSettings = (context: Context<Shading>): Setting[] => [
       (gamma) => 50 * (1 - Math.log(gamma) / Math.log(STRONGEST_GAMMA)),
       (percent) => STRONGEST_GAMMA ** (1 - percent / 50),
     ),
-    h("small", {}, "Further right, small scores become easier to see."),
+    h("small", {}, FAINT_NOTE),
   ],
   [
     "Full colour at",
@@ -89,7 +91,7 @@ const shadingSettings = (context: Context<Shading>): Setting[] => [
       (clip) => 100 * clip,
       (percent) => percent / 100,
     ),
-    h("small", {}, "100 % of the strongest word. Colours change, numbers never do."),
+    h("small", {}, CLIP_NOTE),
   ],
 ];
 

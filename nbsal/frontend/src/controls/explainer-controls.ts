@@ -7,6 +7,7 @@ import { chosenMethod } from "./method-lists";
 import { methodPicker } from "./method-picker";
 import type { Side } from "./side";
 
+const UNUSED = "Only decoded methods use it.";
 const TOP_TITLE = "Only the likeliest tokens of each position count. Leave empty for all.";
 
 /** The method and its layer. */
@@ -61,7 +62,7 @@ export function topSetting(side: Side) {
   const draw = () => {
     input.value = String(tau.get() ?? "");
     input.disabled = !tau.live || !chosenMethod(side)?.decodes;
-    input.title = tau.live && input.disabled ? "Only decoded methods use it." : "";
+    input.title = tau.live && input.disabled ? UNUSED : "";
   };
   for (const each of [tau, side.method, side.choices]) each.mirror(draw);
   return ["Decode from the top", input, h("small", {}, TOP_TITLE)];

@@ -3,10 +3,10 @@
 import { bind, type Context } from "../page/context";
 import { h, stopPropagation } from "../page/dom";
 import type { HeadsTraits } from "../page/traits";
-import { headsOn, kindName } from "../panels/head-words";
 import { popover } from "./popover";
 
 const KINDS: HeadsTraits["kind"][] = ["all", "both", "syntactic", "positional", "none"];
+const MASK_LRP_ONLY = "Heads act on Mask-LRP only.";
 const THRESHOLD_TITLE = "Share of cases in which the head attends most to that word";
 
 /** The sentence and the button where another method than Mask-LRP explains the text. */
@@ -16,7 +16,7 @@ export function methodHint({ set, live, signal }: Context<HeadsTraits>) {
     { class: "nbsal-link nbsal-needs-python", signal, click: () => set({ method: "mask-lrp" }) },
     "Use Mask-LRP",
   );
-  return h("p", { class: "nbsal-hint" }, "Heads act on Mask-LRP only.", live && " \u00b7 ", live && button);
+  return h("p", { class: "nbsal-hint" }, MASK_LRP_ONLY, live && " \u00b7 ", live && button);
 }
 
 /** @param count how many heads are off, of all */
@@ -47,16 +47,16 @@ export function headControls(context: Context<HeadsTraits>, count: () => { off: 
   const shortcut = h("button", { class: "nbsal-button", signal, click: onShortcut });
   const node = h("div", { class: "nbsal-tools nbsal-head-tools nbsal-needs-python" }, menu.node, shortcut);
   const draw = () => {
-    const { named = false, studied = false, kinds = [] } = get("_heads");
-    const { off, total } = count();
-    name.textContent = headsOn(get("kind"), { off, total, toggled: get("toggled").length, named });
+    const { named = false, studied = false, kinds = [], labels, toggled } = get("_heads");
+    const { off } = count();
+    name.textContent = (get("toggled").length ? toggled : labels?.[get("kind")]) ?? "";
     for (const [i, button] of buttons.entries()) {
-      button.textContent = kindName(KINDS[i], named);
+      button.textContent = labels?.[KINDS[i]] ?? "";
       button.setAttribute("aria-pressed", String(KINDS[i] === get("kind") && !get("toggled").length));
       button.hidden = !named && ["syntactic", "positional"].includes(KINDS[i]);
     }
     settings.hidden = !studied;
-    shortcut.textContent = off ? "Switch all on" : `Only ${kindName("both", named).toLowerCase()}`;
+    shortcut.textContent = off ? "Switch all on" : (labels?.only ?? "");
     shortcut.hidden = !off && kinds.flat().every((kind) => kind === "none"); // there is no mask
     node.hidden = !live;
   };
@@ -83,12 +83,14 @@ function threshold(context: Context<HeadsTraits>, trait: "synt" | "pos", words: 
     keydown: stopPropagation,
   });
   const write = (percent: number) => {
-    label.textContent = `${words} ${percent}\u202f%`;
+    label.textContent = `${words} ${context.get("_heads").thresholds?.[percent] ?? ""}`;
   };
-  mirror(() => {
+  const draw = () => {
     const percent = Math.round(100 * get());
     input.value = String(percent);
     write(percent);
-  });
+  };
+  mirror(draw);
+  context.on(["_rev"], draw);
   return [label, input];
 }

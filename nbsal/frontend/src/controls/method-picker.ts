@@ -6,6 +6,8 @@ import { choiceGroup, choiceList, choiceRow } from "./choice-list";
 import { chosenMethod, methodLists } from "./method-lists";
 import type { Side } from "./side";
 
+const READING = "Reading the list of methods\u2026";
+
 const GROUPS = [
   ["more", "More"],
   ["published", "As published"],
@@ -25,7 +27,7 @@ export function methodPicker(side: Pick<Side, "method" | "choices" | "ask" | "fa
     const methods = methodLists().get(choices.get().methods);
     if (!methods) {
       request();
-      return [h("p", { class: "nbsal-quiet" }, "Reading the list of methods\u2026")];
+      return [h("p", { class: "nbsal-quiet" }, READING)];
     }
     const matches = methods.filter((entry) =>
       `${entry.name} ${entry.label} ${entry.summary}`.toLowerCase().includes(query),

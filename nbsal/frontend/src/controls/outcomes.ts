@@ -1,12 +1,11 @@
 // The classes with their probabilities; a click explains that class.
 
 import { closest, h } from "../page/dom";
-import { formatPercent } from "../page/format";
 import type { Decision } from "../page/traits";
 import { canExplain, classPicker, inRow } from "./class-picker";
 import type { Side } from "./side";
 
-type Explained = Pick<Decision, "probabilities" | "prediction" | "target">;
+type Explained = Pick<Decision, "probabilities" | "percentages" | "prediction" | "target">;
 
 export function outcomes(side: Pick<Side, "target" | "choices">) {
   const { target } = side;
@@ -23,10 +22,10 @@ export function outcomes(side: Pick<Side, "target" | "choices">) {
   const label = h("span", { class: "nbsal-quiet" }, "Explain");
   const node = h("div", { ...properties, signal: target.signal, click: onClick }, label, list, picker.node);
 
-  const drawOutcome = (name: string, share: number, explained: string) => {
+  const drawOutcome = (name: string, share: number, percentage: string, explained: string) => {
     const bar = h("i");
     bar.style.setProperty("--p", `${100 * share}%`);
-    const content = [h("span", { class: "nbsal-name" }, name), bar, h("span", {}, formatPercent(share))];
+    const content = [h("span", { class: "nbsal-name" }, name), bar, h("span", {}, percentage)];
     const state = { class: "nbsal-class nbsal-needs-python", "aria-pressed": String(name === explained) };
     if (!canExplain(side, name)) return h("span", { class: "nbsal-class" }, ...content);
     const title = name === prediction ? `Explain ${name}` : `Why not ${name}? Explain it instead`;
@@ -34,12 +33,14 @@ export function outcomes(side: Pick<Side, "target" | "choices">) {
   };
   return {
     node,
-    draw({ probabilities, ...explained }: Explained) {
+    draw({ probabilities, percentages, ...explained }: Explained) {
       prediction = explained.prediction;
       node.hidden = !probabilities.length;
-      const listed = inRow(probabilities, ([name]) => name, explained.target);
-      list.replaceChildren(...listed.map(([name, share]) => drawOutcome(name, share, explained.target)));
-      picker.draw(probabilities, explained.target, listed.length);
+      const classes = probabilities.map(([name, share], i): [string, number, string] => [name, share, percentages[i]]);
+      const listed = inRow(classes, ([name]) => name, explained.target);
+      list.replaceChildren(...listed.map((each) => drawOutcome(...each, explained.target)));
+      const named = classes.map(([name, , percentage]): [string, string] => [name, percentage]);
+      picker.draw(named, explained.target, listed.length);
     },
   };
 }

@@ -50,7 +50,7 @@ export function traitsOf(view: ViewName, answered: Answered) {
     _scores: wiredScores(first.rows),
     _statements: first.rows.map((row) => statement(findingOf(answered, tokens, row).finding)),
     _preview: false,
-    _result: decision(explained, first, requests[0], named),
+    _result: decision(explained, first, requests[0], { named, tokens, parts }),
   };
   if (view === "layers") return { ...traits, _layer_words: layerWords(tokens, parts, first.rows) };
   return view === "compare" ? { ...traits, ...comparedTraits(answered, tokens) } : traits;
@@ -58,7 +58,7 @@ export function traitsOf(view: ViewName, answered: Answered) {
 
 /** The traits of Compare that differ from those of one explanation. */
 function comparedTraits({ parts, requests, explained, named }: Answered, tokens: Token[]) {
-  const both = explained.results.map((scores, i) => decision(explained, scores, requests[i], named));
+  const both = explained.results.map((scores, i) => decision(explained, scores, requests[i], { named, tokens, parts }));
   const compared = explained.results.map(({ target, rows, ties }): Compared => {
     return { ...predicted(explained.probabilities, named.labels), target, row: rows[0], ties: ties[0] };
   });

@@ -6,7 +6,7 @@ import { PASSES } from "./check";
 
 const FRAME = 17; // ms before each pass, in which what is on display is painted and keys are heard
 const SLOW = 200; // ms of hiding, before which neither its progress nor an unchecked sentence is shown: they would flicker
-const OFFERED: Checking = { state: "offered", passes: PASSES };
+const OFFERED: Checking = { state: "offered", passes: PASSES, note: `${PASSES} passes` };
 
 interface Shown {
   get(name: "_statements"): unknown;
@@ -35,7 +35,9 @@ export function checker(model: Shown, without: (parts: string[], hidden: number[
     for (const hidden of sets) {
       await new Promise((resolve) => setTimeout(resolve, FRAME));
       if (!isLatest()) return;
-      if (performance.now() - start > SLOW) show({ state: "checking", done: outcomes.length, passes: sets.length });
+      const [done, passes] = [outcomes.length, sets.length];
+      const note = `checking: ${done} of ${passes} passes`;
+      if (performance.now() - start > SLOW) show({ state: "checking", passes, note });
       outcomes.push(await without(answered.parts, hidden));
     }
     if (!isLatest()) return;
@@ -53,11 +55,11 @@ export function checker(model: Shown, without: (parts: string[], hidden: number[
       if (statements[row].state !== "unchecked") return end({});
       if (!asked) return end(OFFERED);
       latest++;
-      show({ state: "waiting" });
+      show({ state: "waiting", note: "checking\u2026" });
       const number = latest;
       const isLatest = () => number === latest;
       run(answered, row, statements, isLatest).catch(
-        ({ message }) => isLatest() && end({ state: "failed", why: message }),
+        ({ message }) => isLatest() && end({ state: "failed", note: `could not be checked: ${message}` }),
       );
     },
   };

@@ -1,9 +1,8 @@
 // How far two explanations of a text agree, in the words that Python uses: the sentence and the heading of Compare.
 
 import type { Token } from "../page/decode";
-import { formatPercent, plural } from "../page/format";
+import { confidence, formatPercent, nameInSentence, plural } from "../page/format";
 import type { ComparedFindings, ComparedRow, Level, Phrase, Scale } from "../page/traits";
-import { confidence, nameInSentence } from "../text/headline";
 import { type Mark, marksOf, totals } from "../text/marks";
 import { isFunctionWord } from "./candidates";
 import { LEANING, unchecked } from "./sentence";

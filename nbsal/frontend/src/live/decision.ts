@@ -1,9 +1,10 @@
 // An explanation in the traits that Python would set: tokens and scores packed, and what the model decided.
 
-import type { WiredTokens } from "../page/decode";
-import { plural } from "../page/format";
+import type { Token, WiredTokens } from "../page/decode";
+import { formatPercent, plural } from "../page/format";
 import type { Decision } from "../page/traits";
 import type { Explained, Request, Scores } from "./engine";
+import { legendOf } from "./legends";
 import type { Piece } from "./wordpiece";
 
 const INTEGER = 4; // bytes
@@ -57,12 +58,18 @@ export function predicted(probabilities: number[], labels: string[]) {
   return { prediction: labels[place], confidence: probabilities[place] };
 }
 
-export function decision(explained: Explained, { target, rows }: Scores, request: Request, named: Named): Decision {
+export function decision(
+  explained: Explained,
+  { target, rows }: Scores,
+  request: Request,
+  { named, tokens, parts }: { named: Named; tokens: Token[]; parts: string[] },
+): Decision {
   const { method, layer } = request;
   const { prediction, confidence } = predicted(explained.probabilities, named.labels);
   const shares = named.labels.map((label, i): [string, number] => [label, explained.probabilities[i]]);
   shares.sort(([, first], [, second]) => second - first);
   const contrary = target === prediction ? "" : `, explained: ${target}`;
+  const listed = shares.filter(([label], i) => i < LISTED || label === target);
   return {
     caption: `${prediction} (${(100 * confidence).toFixed(1)}%)${contrary} | ${method}`,
     prediction,
@@ -70,12 +77,14 @@ export function decision(explained: Explained, { target, rows }: Scores, request
     names: {},
     method,
     layer: layer ?? "every",
-    probabilities: shares.filter(([label], i) => i < LISTED || label === target),
+    probabilities: listed,
+    percentages: listed.map(([, share]) => formatPercent(share)),
     confidence,
     answer: null,
     about_target: true,
     signed: method.endsWith("gradxact") || rows.some((row) => row.some((score) => score < 0)),
     unit: `score for ${target}`,
+    legends: rows.map((row) => legendOf(tokens, row, parts)),
     notes: notes(explained, request, named),
     settings: settings(request),
   };

@@ -1,9 +1,8 @@
 // What is said of the layers of a model. The same as in Python.
 
 import type { Token } from "../page/decode";
-import { formatPercent, plural } from "../page/format";
+import { formatPercent, nameInSentence, plural } from "../page/format";
 import type { LayerWords, Level, Phrase } from "../page/traits";
-import { nameInSentence } from "../text/headline";
 import { largestOf, marksOf, namedMark, totals } from "../text/marks";
 
 type Row = ArrayLike<number>;

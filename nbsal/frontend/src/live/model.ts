@@ -1,6 +1,7 @@
 // The model of a view in a live page: it stands where Python does, and answers from a model that runs in the page.
 
 import type { Message, Model } from "../page/context";
+import { formatPercent } from "../page/format";
 import { offlineModel } from "../page/offline";
 import type { MethodChoice, Statement, Text } from "../page/traits";
 import { type Answered, partsOf, refusal, requestsOf, traitsOf, type ViewName } from "./answers";
@@ -41,6 +42,7 @@ export interface LiveEngine {
   without(parts: string[], hidden: number[]): Promise<number[]>;
 }
 
+const MOST_PROGRESS = 0.99; // until the result is there
 const SETTINGS = ["method", "layer", "target", "tau"]; // that Compare has twice
 
 export function liveModel(state: State, page: LivePage, engine: LiveEngine): Model<State> {
@@ -96,7 +98,11 @@ export function liveModel(state: State, page: LivePage, engine: LiveEngine): Mod
     const why = refusal(text);
     if (why) throw new Error(why);
     const [parts, requests] = [partsOf(text), requestsOf(page.view, values, page.layer)];
-    const explained = await engine.explain(parts, requests, (share) => model.set("progress", share < 1 ? share : null));
+    const report = (share: number) => {
+      model.set("_left", formatPercent(Math.min(share, MOST_PROGRESS), 0));
+      model.set("progress", share < 1 ? share : null);
+    };
+    const explained = await engine.explain(parts, requests, report);
     return { parts, requests, explained, named };
   };
   const display = (answered: Answered, values: State, seconds: number) => {
@@ -104,7 +110,7 @@ export function liveModel(state: State, page: LivePage, engine: LiveEngine): Mod
     const { _statements, ...traits } = traitsOf(page.view, answered);
     setAll({ ...traits, _inputs: values });
     setAll({ _rev: (state._rev as number) + 1 }); // a view redraws once, when all is there
-    setAll({ _seconds: seconds, progress: null, status: "ready" });
+    setAll({ _seconds: `Up to date \u00b7 ${seconds.toFixed(1)} s`, progress: null, status: "ready" });
     check(_statements);
   };
   /** Say what is known, and check it; Compare says only how far two explanations agree. */

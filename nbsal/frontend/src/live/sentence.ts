@@ -1,8 +1,7 @@
 // What is said of a result, in the words of Python: the decision, the words that are ranked first, and what hiding does.
 
-import { plural } from "../page/format";
+import { confidence, nameInSentence, plural } from "../page/format";
 import type { Phrase, Statement } from "../page/traits";
-import { confidence, nameInSentence } from "../text/headline";
 import { type Candidate, candidates, contentCandidates, proposed, sizeOf, type Word } from "./candidates";
 import type { Check, Outcome } from "./check";
 

@@ -1,6 +1,6 @@
 // Synced traits of the Answers view, exactly as its Python class in `nbsal/widgets/answers.py` declares them.
 
-import type { Line } from "../charts/chart-geometry";
+import type { Axes, Line } from "../charts/chart-geometry";
 import type { WiredTokens } from "./decode";
 import type { Choices, Level, OrEmpty, PanelName, Phrase, ViewTraits } from "./traits";
 
@@ -70,8 +70,8 @@ export interface ReplyFacts {
 /** Lines of the hiding curve and the tokens of each step, or why there are none. */
 export interface HidingCurve {
   lines?: Line[];
+  axes?: Axes;
   order?: number[][];
-  unit?: string;
   finding?: string;
   band?: string;
   /** What is said of each step. */

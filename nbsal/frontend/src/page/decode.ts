@@ -1,5 +1,7 @@
 // Decoding of what `wire.py` packs; no other module reads these bytes.
 
+const DAMAGED = "The saved data of this view are damaged. Run the cell again.";
+
 /** A token: its place in its part of the text, whether it is left out of rankings, whether it begins a word. */
 export interface Token {
   part: number;
@@ -28,7 +30,7 @@ export interface WiredTokens {
 }
 
 export class DamagedData extends Error {
-  override message = "The saved data of this view are damaged. Run the cell again.";
+  override message = DAMAGED;
 }
 
 export const tokensOf = ({ parts, count, starts, ends, flags, names }: WiredTokens): Token[] =>

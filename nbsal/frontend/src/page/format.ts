@@ -43,3 +43,11 @@ export const formatPercent = (share: number, digits = 1) =>
 
 /** A count with its noun, which agrees. */
 export const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
+const CERTAIN = 0.9995;
+
+export const confidence = (probability: number) =>
+  probability > CERTAIN ? `over ${formatPercent(0.999)}` : formatPercent(probability);
+
+/** A word as a sentence names it: punctuation has quotation marks. */
+export const nameInSentence = (text: string) => (/[\p{L}\p{N}]/u.test(text) ? text : `\u201c${text}\u201d`);

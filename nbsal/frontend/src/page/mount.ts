@@ -6,7 +6,6 @@ import type { Context, Model } from "./context";
 import { DamagedData } from "./decode";
 import { debounce, h, onAbort, sanitize } from "./dom";
 import { keepFocus } from "./focus";
-import { formatPercent } from "./format";
 import { freshness, resultDrawing } from "./freshness";
 import { nextLine } from "./next-line";
 import { requests, STOPPED } from "./request";
@@ -17,6 +16,8 @@ const TYPING_PAUSE = 400; // ms after the last key, until which a view stays dim
 
 /** Of a view without an explainer, whose result was passed to it. */
 const FINISHED = "A finished result \u00b7 pass an explainer to change it";
+const NOT_DRAWN = "This view could not be drawn. Run the cell again.";
+const CANCELLED = { preview: "Cancelled; showing a preview", result: "Cancelled; showing the previous result" };
 const BUSY: Status[] = ["computing", "cancelling"];
 
 type Guard = (draw: () => void) => void;
@@ -57,7 +58,7 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
         draw();
       } catch (error) {
         if (error instanceof DamagedData) fail(error.message);
-        else fail("This view could not be drawn. Run the cell again.", errorText(error));
+        else fail(NOT_DRAWN, errorText(error));
         console.error(error);
       }
     };
@@ -174,7 +175,7 @@ function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdate
     timer = undefined;
     const share = get("progress");
     work.hidden = cancel.hidden = !busy;
-    work.style.setProperty("--done", share === null ? "100%" : formatPercent(share, 0).replace("\u202f", ""));
+    work.style.setProperty("--done", `${100 * (share ?? 1)}%`);
     work.setAttribute("data-progress", share === null ? "" : String(share));
   };
   const draw = () => {
@@ -212,17 +213,13 @@ function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdate
 
 function stateOf(get: Context<ViewTraits>["get"], live: boolean, outdated: boolean): [string, string] {
   if (!live) return ["snapshot", get("_saved") || FINISHED];
-  const [status, progress, seconds] = [get("status"), get("progress"), get("_seconds")];
-  const share = progress === null ? "" : ` ${formatPercent(progress, 0)}`;
+  const status = get("status");
   const preview = get("_preview") ? " \u00b7 preview" : "";
-  const left = get("_left");
-  const rest = left && left > 1 ? ` \u00b7 about ${Math.ceil(left)} s left` : "";
-  const computing = (progress === null ? "Updating\u2026" : `Computing\u2026${share}${rest}`) + preview;
+  const computing = (get("progress") === null ? "Updating\u2026" : `Computing\u2026 ${get("_left")}`) + preview;
   if (status === "computing" || (status === "ready" && outdated)) return ["computing", computing];
   if (status === "cancelling") return [status, "Stopping\u2026"];
-  if (status === "cancelled")
-    return [status, get("_rev") ? `Cancelled; showing ${preview ? "a preview" : "the previous result"}` : "Cancelled"];
+  if (status === "cancelled") return [status, get("_rev") ? CANCELLED[preview ? "preview" : "result"] : "Cancelled"];
   if (status === "error" && isBlank(get("text"))) return ["ready", "Ready"];
   if (status === "error") return [status, "Not computed"];
-  return ["ready", get("_rev") && seconds !== null ? `Up to date \u00b7 ${seconds.toFixed(1)} s` : "Ready"];
+  return ["ready", (get("_rev") && get("_seconds")) || "Ready"];
 }

@@ -2,6 +2,8 @@
 
 import type { Message, Model } from "./context";
 
+const NEEDS_PYTHON = "This needs Python, which a saved page does not have.";
+
 type State = Record<string, unknown>;
 type Listener = (message: Message) => void;
 type OfflineModel = Model<State> & {
@@ -39,8 +41,7 @@ export function offlineModel(state: State): OfflineModel {
       listeners.get(event)?.delete(listener);
     },
     send(content: { id?: string }) {
-      const error = "This needs Python, which a saved page does not have.";
-      queueMicrotask(() => emit("msg:custom", { id: content.id ?? "", error }));
+      queueMicrotask(() => emit("msg:custom", { id: content.id ?? "", error: NEEDS_PYTHON }));
     },
     listeners: () => [...listeners.values()].reduce((sum, set) => sum + set.size, 0),
   };

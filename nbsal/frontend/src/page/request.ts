@@ -3,6 +3,7 @@
 import type { Ask, Message, Model } from "./context";
 import { onAbort } from "./dom";
 
+const CLOSED = "The view was closed.";
 export const STOPPED = "Python has stopped \u00b7 run the cell again to continue";
 
 interface Pending {
@@ -24,7 +25,7 @@ export function requests(model: Pick<Model<never>, "on" | "off" | "send">, signa
   model.on("msg:custom", onMessage);
   onAbort(signal, () => {
     model.off("msg:custom", onMessage);
-    for (const { reject } of pending.values()) reject(new Error("The view was closed."));
+    for (const { reject } of pending.values()) reject(new Error(CLOSED));
     pending.clear();
   });
 

@@ -1,7 +1,8 @@
 // Synced traits of each view, exactly as its Python class in `nbsal/widgets` declares them.
 
-import type { Line } from "../charts/chart-geometry";
+import type { Axes, Line } from "../charts/chart-geometry";
 import type { WiredTokens } from "./decode";
+import type { AttentionMap, Head, HeadEffect, HeadGrid, Kind } from "./head-traits";
 
 /** The same keys without values: how a type is told apart from one that has them. */
 type Absent<T> = { [K in keyof T]?: undefined };
@@ -37,8 +38,6 @@ export interface MethodChoice {
   /** Why it cannot explain this model, or "". */
   unavailable: string;
 }
-/** Block and head. */
-export type Head = [number, number];
 export type Game = "hiding" | "revealing";
 /** Each class with its probability. */
 export type Probabilities = [string, number][];
@@ -68,10 +67,14 @@ export interface Decision {
   method: string;
   layer: number | number[] | string | null;
   probabilities: Probabilities;
+  /** The same as percentages. */
+  percentages: string[];
   /** The probability of the prediction, also of a span; values have none. */
   confidence: number | null;
   /** First and last token of an answer span. */
   answer: [number, number] | null;
+  /** Of each row of scores. */
+  legends: Legend[];
   notes: string[];
   /** All settings, for a tooltip. */
   settings: string;
@@ -83,6 +86,20 @@ export interface Decision {
   unit: string;
 }
 
+/** What stands beside a row of scores. */
+export interface Legend {
+  /** The share of all absolute scores that lies on special tokens. */
+  special: number;
+  /** How much is on words, and on special tokens. */
+  shares: string[];
+  /** The special tokens with their scores. */
+  tokens: string;
+  /** "" unless most is on special tokens. */
+  warning: string;
+  /** The strongest word, and its score. */
+  strongest: Record<Level, string[]>;
+}
+
 /** What is said of a result: how sure that is, the line below the sentence, and what was measured. */
 export interface Statement {
   sentence: Phrase[];
@@ -90,18 +107,16 @@ export interface Statement {
   badge: string; // how far it was checked, in a word or two
   evidence_line: string;
   /** What was hidden, the value then, and the probability if it is one. */
-  effects: [string, string, number | null][];
+  effects: readonly [string, string, number | null][];
   /** What may tell more: another method, or a search for words that turn the decision. */
   advice: "" | "rescue" | "search";
 }
 
-/** A check that runs, is offered, or failed; a search runs without a number of passes. */
+/** A check that runs, is offered, or failed, in words too; a search runs without a number of passes. */
 export interface Checking {
   state: "waiting" | "checking" | "offered" | "failed";
-  done?: number;
   passes?: number;
-  seconds?: number;
-  why?: string;
+  note: string;
 }
 
 export interface ViewTraits {
@@ -112,8 +127,8 @@ export interface ViewTraits {
   status: Status;
   error: string;
   progress: number | null;
-  /** Seconds until the result, as far as the progress tells. */
-  _left: number | null;
+  /** The progress in words, and the seconds that are left. */
+  _left: string;
   /** Whether Python answers; false in a saved page. */
   _live: boolean;
   /** When a page without Python was saved, and how to change it. */
@@ -127,8 +142,8 @@ export interface ViewTraits {
   _inputs: Record<string, unknown>;
   /** Whether the result is that of a quicker method, until the chosen one is ready. */
   _preview: boolean;
-  /** How long the last result took. */
-  _seconds: number | null;
+  /** That there is a result, and how long it took. */
+  _seconds: string;
   /** The steps from here: name, words, and whether a file of texts is needed. */
   _next: [string, string, boolean][];
   _below: string | null; // the view that was opened below, as "IPY_MODEL_" and its name
@@ -208,54 +223,8 @@ export interface ComparedRow {
   texts: string[];
 }
 
-export type HeadKind = "syntactic" | "positional" | "both" | "unnamed" | "none";
-
-/** Every head as [block][head]. */
-export interface HeadGrid {
-  kinds: HeadKind[][];
-  /** What a cell says, in full and short; nothing for a head without a name. */
-  words: string[][][];
-  about: string[][];
-  /** What a head is known for, in a few words. */
-  habits: string[][];
-  /** 1 for a head that is on before any is toggled. */
-  on: number[][];
-  /** How many heads follow something, as a heading. */
-  finding: string;
-  studied: boolean;
-  /** Whether any head follows something. */
-  named: boolean;
-}
-
-/** A decision without some heads. */
-interface DecisionWithout {
-  prediction: string;
-  /** Of what was likeliest with them. */
-  probabilities: Probabilities;
-}
-
-/** The decision without the heads that are off, and without the chosen head alone. */
-export interface HeadEffect {
-  off: number;
-  total: number;
-  without: DecisionWithout | null;
-  alone: DecisionWithout | null;
-  head: Head | null;
-}
-
-export interface AttentionMap {
-  head: Head;
-  size: number;
-  /** The largest weight: what byte 255 stands for. */
-  top: number;
-  /** A byte for each [query, key]. */
-  map: DataView;
-  /** What the head attends to in this text, in a few words. */
-  here: string;
-}
-
 export interface HeadsTraits extends ShadedTraits {
-  kind: "both" | "syntactic" | "positional" | "none" | "all";
+  kind: Kind;
   synt: number;
   pos: number;
   /** Heads that are switched by hand. */
@@ -264,42 +233,53 @@ export interface HeadsTraits extends ShadedTraits {
   head: Head | null;
   _heads: OrEmpty<HeadGrid>;
   _effect: OrEmpty<HeadEffect>;
-  _attention: OrEmpty<AttentionMap>;
+  /** Or why there is none. */
+  _attention: AttentionMap | (Absent<Omit<AttentionMap, "why">> & { why?: string });
+  /** What the selected words attend to. */
+  _attended: OrEmpty<{ selection: number[]; heading: string }>;
 }
 
 /** Curves of both games. */
 interface Curves {
   lines: Record<Game, Line[]>;
-  /** What the curves say, as a heading. */
+  axes: Record<Game, Axes>;
+  /** What the curves say, as a heading, and how to judge them. */
   findings: Record<Game, string>;
-  /** Of many texts: the values at each step, in words. */
-  answers?: Record<Game, string[]>;
+  footnotes: Record<Game, string>;
+  /** Each step in a few words. */
+  tags: Record<Game, string[]>;
   /** What the curves measure. */
   quantity: string;
   /** What bands show. */
   band: string;
+  /** Whether above half one class is predicted and below half the other. */
+  halved: boolean;
+}
+
+/** Curves over many texts, and their values at each step. */
+interface CorpusGames extends Curves, Absent<Omit<PlayedGames, keyof Curves | "answers">> {
+  answers: Record<Game, string[]>;
 }
 
 /** Both games on one text, step by step. */
 export interface PlayedGames extends Curves {
-  /** The class or output on the curves. */
-  unit: string;
-  probable: boolean;
+  answers?: undefined;
   /** The number of words at each step. */
   points: number[];
   /** The tokens of each word, the most important word first. */
   order: number[][];
-  labels: string[];
-  /** The probability of each label at each step. */
-  outcomes: Record<Game, number[][]>;
+  /** The words before and after each step, each after what is said of it. */
+  hints: Record<Game, string[][]>;
+  /** The start of the row of each class, and its end at each step; none where the output is no probability. */
+  changes: Record<Game, { classes: [string, number][]; steps: [number, string, string][][] }>;
   /** What is said at each step; null where the text is whole. */
-  statements: Record<Game, (Statement | null)[]>;
+  sentences: Record<Game, (Phrase[] | null)[]>;
 }
 
 export interface GamesTraits extends ShadedTraits {
   game: Game;
   at: number;
-  _game: PlayedGames | (Curves & Absent<Omit<PlayedGames, keyof Curves>>) | Absent<PlayedGames>;
+  _game: PlayedGames | CorpusGames | Absent<PlayedGames>;
 }
 
 export type PanelName = "layers" | "games" | "heads" | "curve";
@@ -311,7 +291,7 @@ export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
   _unseen: PanelName[];
   scale: Scale;
   _layer_words: LayerWords;
-  _layers: { scores?: DataView; why?: string; statements?: Statement[]; notes?: string[] };
+  _layers: { scores?: DataView; why?: string; statements?: Statement[]; notes?: string[]; legends?: Legend[] };
   /** Why there are no games, or "". */
   _no_games: string;
 }

@@ -1,7 +1,6 @@
 // The hiding curve of an answer: the probability of the reply as parts of the sources are hidden, best first.
 
 import { lineChart } from "../charts/chart";
-import { ticks } from "../charts/chart-geometry";
 import type { AnswersTraits } from "../page/answer-traits";
 import type { Context } from "../page/context";
 import { h } from "../page/dom";
@@ -25,24 +24,13 @@ export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) 
     chart.legend,
   );
   function draw() {
-    const { lines, unit = "part", finding = "", band = "", tags = [] } = get("_curve");
-    if (!lines) return;
+    const { lines, axes, tags = [], finding = "", band = "" } = get("_curve");
+    if (!lines || !axes) return;
     const steps = lines[0].at;
     position = Math.min(position, steps.length - 1);
-    const last = steps.length - 1;
     heading.textContent = finding;
-    chart.draw({
-      lines,
-      steps,
-      position,
-      probable: true,
-      halved: false,
-      ticks: ticks(last).map((step) => [step / last, String(step)]),
-      xLabel: `source ${unit}s hidden, highest score first`,
-      yLabel: "probability of a token",
-      bandLabel: band,
-      tag: tags[position],
-    });
+    const yLabel = "probability of a token";
+    chart.draw({ lines, steps, position, axes, halved: false, yLabel, bandLabel: band, tag: tags[position] });
   }
   const panel = fold<AnswerData>(context, {
     name: "curve",

@@ -5,6 +5,8 @@ import { debounce, h, onAbort } from "../page/dom";
 import type { PanelName, ViewTraits, WorkbenchTraits } from "../page/traits";
 import type { Explanation } from "../text/explanation";
 
+const NOT_SAVED = "Not computed before this page was saved.";
+
 const SIGHT_MARGIN = "200px"; // around the window: what is nearly in sight is computed
 const SIGHT_DELAY = 150; // ms between scrolling and the message to Python
 
@@ -54,7 +56,7 @@ export function fold<Shown = Explanation>(
     plain.hidden = !header.hidden;
     panel.node.hidden = !there && !previous;
     node.classList.toggle("nbsal-waiting", waiting && !previous);
-    const words = there || previous ? [] : why.length ? why : [live ? "" : "Not computed before this page was saved."];
+    const words = there || previous ? [] : why.length ? why : [live ? "" : NOT_SAVED];
     hint.replaceChildren(...words);
     hint.hidden = !words.length;
     text = hint.textContent ?? "";

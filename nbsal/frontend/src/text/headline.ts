@@ -2,34 +2,21 @@
 
 import type { Context } from "../page/context";
 import { h } from "../page/dom";
-import { formatPercent } from "../page/format";
 import type { Checking, ExplainerTraits, OrEmpty, Phrase, Statement } from "../page/traits";
 
 const TITLE =
   "The percentage is the model\u2019s probability. Scores propose words; hiding them, and as many random words, shows " +
   "whether they matter.";
-const CERTAIN = 0.9995;
-const CLOSE = 0.001; // probabilities that differ by less are told apart by a second digit
 const TAGS = { class: "strong", for: "em", against: "em", word: "em", struck: "s" } as const;
+
+/** Of a sentence beside which nothing is said. */
+export const UNCHECKED = { state: "unchecked", badge: "", evidence_line: "", effects: [], advice: "" } as const;
 
 /** The sentence as elements. */
 export const phraseNodes = (phrases: Phrase[]) =>
   phrases.map(([kind, text]) =>
     kind === "text" ? h("span", {}, text) : h(TAGS[kind], { class: `nbsal-word-${kind}` }, text),
   );
-
-/** A probability before and after some change, as percentages of which only the second has its sign. */
-export function changeWords(before: number, after: number): [string, string] {
-  const close = Math.abs(before - after) < CLOSE;
-  const words = (share: number) => (close ? formatPercent(share, 2) : confidence(share));
-  return [words(before).replace("\u202f%", ""), words(after)];
-}
-
-export const confidence = (probability: number) =>
-  probability > CERTAIN ? `over ${formatPercent(0.999)}` : formatPercent(probability);
-
-/** A word as a sentence names it: punctuation has quotation marks. */
-export const nameInSentence = (text: string) => (/[\p{L}\p{N}]/u.test(text) ? text : `\u201c${text}\u201d`);
 
 /** The sentence, and below it the line that says how it was checked and shows what was measured. */
 export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Context<ExplainerTraits>) {
@@ -49,7 +36,7 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
 
   const drawCheck = () => {
     const checking: OrEmpty<Checking> = live ? get("_checking") : {}; // nothing starts a check in a saved page
-    const { state, passes, seconds } = checking;
+    const { state, passes, note: words = "" } = checking;
     const measured = Boolean(drawn?.effects.length);
     const runs = state === "waiting" || state === "checking";
     check.dataset.state = runs ? "checking" : (drawn?.state ?? "");
@@ -58,12 +45,13 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
     effects.hidden = !measured;
     start.hidden = state !== "offered";
     start.textContent = measured ? "Check more words" : "Check";
-    start.title = `${passes} passes${seconds ? `, about ${seconds.toFixed(0)} s` : ""}`;
+    start.title = state === "offered" ? words : "";
     const advice = { search: "Search further", rescue: rescue(), "": "" }[drawn?.advice ?? ""];
     more.textContent = live && !runs ? advice : "";
     more.hidden = !more.textContent;
     stop.hidden = state !== "checking";
-    note.textContent = noteOf(checking, measured) || (start.hidden || measured ? "" : start.title);
+    const silent = (measured && state !== "failed" && passes !== 0) || (state === "offered" && start.hidden);
+    note.textContent = silent ? "" : words; // beside what was measured, only a search and a failure are told
     badge.hidden = !badge.textContent;
     check.hidden = badge.hidden && start.hidden && more.hidden && !note.textContent && !measured;
   };
@@ -94,14 +82,6 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
         if (next) draw(next);
       }),
   };
-}
-
-/** What is said of a check that runs or failed; beside what was `measured`, a whole check runs in silence. */
-function noteOf({ state, done, passes, why }: OrEmpty<Checking>, measured: boolean) {
-  if (state === "failed") return `could not be checked: ${why}`;
-  if (state === "checking" && !passes) return `searching: ${done} sets`;
-  if (measured || !state || state === "offered") return "";
-  return state === "waiting" ? "checking\u2026" : `checking: ${done} of ${passes} passes`;
 }
 
 /** What was measured, as bars. */

@@ -1,8 +1,7 @@
 // How to read the colours: a ramp from against to for.
 
 import { h } from "../page/dom";
-import { formatPercent, formatScore } from "../page/format";
-import { type ColourScale, FAINT } from "./colour";
+import type { ColourScale } from "./colour";
 
 const ENDS = ["against", "for"];
 
@@ -21,11 +20,10 @@ export function legend() {
   );
   return {
     node,
-    /** @param full the score with full colour
-     *  @param negative whether any score is below zero
-     *  @param strongest what 100 % is: the strongest word, or another name for it
+    /** @param negative whether any score is below zero
+     *  @param strongest what 100 % is: the strongest word, or another name for it, and its score
      *  @param ends what full colour says, against and for */
-    draw(full: number, { signed, clip }: ColourScale, negative: boolean, strongest: string, ends = ENDS) {
+    draw({ signed }: ColourScale, negative: boolean, [strongest, score = ""]: string[], ends = ENDS) {
       const twoSided = signed && negative;
       node.classList.remove("nbsal-invisible");
       low.className = twoSided ? "nbsal-word-against" : "";
@@ -33,10 +31,7 @@ export function legend() {
       low.textContent = twoSided ? ends[0] : "0";
       ramp.classList.toggle("nbsal-one-sided", !twoSided);
       unit.textContent = strongest && `\u00b7 100 % = ${strongest}`;
-      const underlined = twoSided
-        ? ` Words against the class are underlined if their score is at least ${formatPercent(FAINT, 0)} of that.`
-        : "";
-      node.title = `Full colour at ${formatScore(full * clip)} and above.${underlined}`;
+      node.title = `${strongest} ${score}`.trim();
     },
   };
 }

@@ -6,7 +6,7 @@ import type { CorpusTraits } from "../page/corpus-traits";
 import { h } from "../page/dom";
 import { ranking } from "../panels/ranking";
 import { explanationReader } from "./explanation";
-import { effectRows, nameInSentence, phraseNodes } from "./headline";
+import { effectRows, phraseNodes } from "./headline";
 import { legend } from "./legend";
 import { type Mark, marksOf } from "./marks";
 import { scoredText } from "./scored-text";
@@ -50,7 +50,7 @@ export function openedText(context: Context<CorpusTraits>) {
         text.layOut({ marks, parts, answer: explanation.answer });
       }
       const scale = colourScale(context);
-      const { scores, largest } = text.paint(rows[0], scale);
+      const { scores } = text.paint(rows[0], scale);
       const weighed = text.words();
       title.textContent = `Text ${opened.number}`;
       const { sentence, state, evidence_line, effects } = opened.statement;
@@ -61,13 +61,8 @@ export function openedText(context: Context<CorpusTraits>) {
       check.hidden = !evidence_line;
       line.textContent = evidence_line;
       bars.replaceChildren(...effectRows(effects));
-      const strongest = nameInSentence(weighed.find(({ rank }) => rank === 1)?.text ?? "");
-      colours.draw(
-        largest,
-        scale,
-        scores.some((score) => score < 0),
-        strongest,
-      );
+      const negative = scores.some((score) => score < 0);
+      colours.draw(scale, negative, explanation.legends[0].strongest[level]);
       words.draw(marks, weighed, explanation.unit);
       page.classList.toggle("nbsal-scrolls", text.long());
       node.classList.toggle("nbsal-outdated", get("opened") !== opened.number);

@@ -11,13 +11,15 @@ import type { Level, ShadedTraits, Statement } from "../page/traits";
 import { isBlank, PROMPT } from "./blank";
 import { textEditor, typing } from "./editor";
 import type { Explanation } from "./explanation";
-import { headline, nameInSentence } from "./headline";
-import { legend } from "./legend";
+import { headline } from "./headline";
+import { legend as colourLegend } from "./legend";
 import { type Mark, marksOf } from "./marks";
 import { minimap } from "./minimap";
 import { scoredText } from "./scored-text";
 import { search } from "./search";
-import { shareBar, specialShare } from "./share-bar";
+import { shareBar } from "./share-bar";
+
+const legendOf = ({ rows, legends }: Explanation, row: Float64Array) => legends[rows.indexOf(row)];
 
 export function reading(context: Context<ShadedTraits>, settings: (Node | string)[][] = []) {
   const { get, mirror } = context;
@@ -25,7 +27,7 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
   const heading = headline(context);
   const text = scoredText(context);
   const editor = textEditor(bind(context, "text"), text, typing(context));
-  const [colours, share, decision] = [legend(), shareBar(), outcomes(side)];
+  const [colours, share, decision] = [colourLegend(), shareBar(), outcomes(side)];
   const map = minimap(context, (at) => text.reveal(Math.round(at * (marks.length - 1))));
   const finder = search(context, text);
   let marks: Mark[] = [];
@@ -78,21 +80,15 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
     },
     addTool: (tool: Node) => grow.before(tool),
     /** Draw a row of scores; `top` is the score with full colour. Return the words and tokens with their scores. */
-    draw(explanation: Explanation, row: Float64Array, top?: number) {
+    draw(explanation: Explanation, row: Float64Array, top?: number, legend = legendOf(explanation, row)) {
       layOut(explanation, get("level"));
       const scale = colourScale(context);
       const { scores, largest } = text.paint(row, scale, top);
       const words = text.words();
-      const special = specialShare(explanation.tokens, row);
       say();
-      const strongest = words.find(({ rank }) => rank === 1);
-      colours.draw(
-        largest,
-        scale,
-        scores.some((score) => score < 0),
-        strongest?.score ? nameInSentence(strongest.word) : "",
-      );
-      share.draw(explanation.tokens, row, special);
+      const negative = scores.some((score) => score < 0);
+      colours.draw(scale, negative, legend.strongest[get("level")]);
+      share.draw(legend);
       decision.draw(explanation);
       map.node.hidden = finder.node.hidden = !text.long();
       if (text.long()) map.draw(scores, largest, scale);

@@ -6,9 +6,11 @@ import { methodPicker } from "../controls/method-picker";
 import { saveMenu } from "../controls/save";
 import type { Side } from "../controls/side";
 import { undo } from "../controls/undo";
+import { shareWords } from "../live/legends"; // until Python says it of every part of a reply
 import type { AnswersTraits } from "../page/answer-traits";
 import { bind, type Context } from "../page/context";
 import { h } from "../page/dom";
+import { nameInSentence } from "../page/format";
 import { mount } from "../page/mount";
 import type { Phrase, ShadedTraits } from "../page/traits";
 import { sourceCards, struckTokens } from "../panels/answer-cards";
@@ -19,11 +21,11 @@ import { type AnswerData, answerMarks, answerReader, fadedMarks, sharesOf, textO
 import { shareMatrix } from "../panels/answer-matrix";
 import { answerReadout } from "../panels/answer-readout";
 import { rivalChoice } from "../panels/answer-rivals";
-import { nameInSentence, phraseNodes } from "../text/headline";
+import { phraseNodes } from "../text/headline";
 import { legend } from "../text/legend";
 import { largestOf } from "../text/marks";
 import { scoredText } from "../text/scored-text";
-import { shareBar, specialShare } from "../text/share-bar";
+import { shareBar } from "../text/share-bar";
 
 const TITLE =
   "Measured: the same reply is scored again without each source. The scores, which shade the text, only propose sources.";
@@ -136,13 +138,13 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
       const { chosen, scores } = backwards;
       drawHeadline(data.sources[data.tokens[chosen[0]].part].headline);
       const against = scores.some((score) => score < 0);
-      colours.draw(backwards.largest, scale, against, strongestOf(reply.words()), ["against it", "for it"]);
+      colours.draw(scale, against, [strongestOf(reply.words())], ["against it", "for it"]);
     } else {
       drawHeadline(part.headline);
       const ends = now.rival ? [`for \u201c${now.rival}\u201d`, `for \u201c${partText()}\u201d`] : undefined;
-      colours.draw(largest, scale, negative, strongestOf(cards.words()), ends);
+      colours.draw(scale, negative, [strongestOf(cards.words())], ends);
     }
-    share.draw(data.tokens, now.scores, specialShare(data.tokens, now.scores));
+    share.draw(shareWords(data.tokens, now.scores));
     cards.drawShares(shares, new Map(data.reply.measured.map((source, i) => [source, part.changes[i]])), get("struck"));
     struck.replaceChildren(...phraseNodes(part.struck));
     root.classList.toggle("nbsal-unmoved", !part.matters);

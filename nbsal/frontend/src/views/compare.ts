@@ -120,7 +120,7 @@ function pairOfTexts(context: CompareContext) {
       difference.hidden = !get("difference");
       if (get("difference")) texts[2].paint(apart, { ...scale, signed: true }, 1);
       const negative = shares.flat().some((share) => share < 0);
-      colours.draw(1, scale, negative, units[get("scale")]);
+      colours.draw(scale, negative, [units[get("scale")]]);
       const maxima = strongest.map((score, i) => `${"AB"[i]}: ${formatScore(score)}`);
       colours.node.title = `The score of the strongest word: ${maxima.join(", ")}`;
       const long = texts[0].long();

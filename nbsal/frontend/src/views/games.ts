@@ -2,7 +2,7 @@
 
 import { beforeAfter } from "../charts/before-after";
 import { lineChart } from "../charts/chart";
-import { nearest, ticks } from "../charts/chart-geometry";
+import { nearest } from "../charts/chart-geometry";
 import { SHADING, segments } from "../controls/display";
 import { player } from "../controls/player";
 import { saveMenu } from "../controls/save";
@@ -10,12 +10,10 @@ import { firstSide } from "../controls/side";
 import { EXPLAINED, undo } from "../controls/undo";
 import { bind, type Context } from "../page/context";
 import { closest, consume, h } from "../page/dom";
-import { formatPercent } from "../page/format";
 import { mount } from "../page/mount";
-import type { Game, GamesTraits, PlayedGames } from "../page/traits";
-import { type Steps, stepTag, VERBS } from "../panels/game-words";
+import type { GamesTraits, PlayedGames } from "../page/traits";
 import { type Explanation, explanationReader } from "../text/explanation";
-import { nameInSentence } from "../text/headline";
+import { UNCHECKED } from "../text/headline";
 import type { Mark } from "../text/marks";
 import { reading } from "../text/reading";
 
@@ -23,8 +21,6 @@ type GamesContext = Context<GamesTraits>;
 
 /** What a step hides: words of one text, tokens of many. */
 type Noun = "word" | "token";
-
-const CLASSES = 5; // listed beside the text
 
 /** The games on one text, once they are computed. */
 const playedGames = ({ get }: Pick<GamesContext, "get">): PlayedGames | null => {
@@ -40,14 +36,6 @@ function pointsOf({ get }: GamesContext): number[] {
 
 /** The step on display. */
 const positionOf = (context: GamesContext) => nearest(pointsOf(context), context.get("at"));
-
-const stepsOf = (played: PlayedGames, game: Game): Steps => ({
-  game,
-  points: played.points,
-  labels: played.labels,
-  outcomes: played.outcomes[game],
-  probable: played.probable,
-});
 
 /** The tokens that are hidden at the step on display. */
 export function hiddenTokens(context: GamesContext): Set<number> {
@@ -77,29 +65,14 @@ export function hidingPanel(context: GamesContext, order = () => "") {
   const header = h("header", {}, finding, quantity);
   const node = h("section", { class: "nbsal-panel nbsal-evidence nbsal-hiding" }, header, chart.node, chart.legend);
   const draw = () => {
-    const { lines, findings, quantity: measured, band } = get("_game");
-    const [game, position, played] = [get("game"), positionOf(context), playedGames(context)];
+    const { lines, axes, findings, tags, quantity: measured, band, halved } = get("_game");
+    const [game, position] = [get("game"), positionOf(context)];
     if (!lines?.[game]) return; // what is shown is dim until the next result
-    const curves = lines[game];
-    const share = curves[0].at[position];
+    const [curves, tag] = [lines[game], tags[game][position]];
     finding.textContent = findings[game];
     quantity.textContent = `${measured}${order()}`;
-    chart.draw({
-      lines: curves,
-      steps: curves[0].at,
-      position,
-      probable: played?.probable ?? true,
-      halved: played?.probable === true && played.labels.length === 2,
-      ticks: played ? wordTicks(played.order.length) : SHARE_TICKS,
-      xLabel: played
-        ? `words ${VERBS[game]}, highest score first`
-        : `share of the tokens ${VERBS[game]}, highest score first`,
-      yLabel: measured,
-      bandLabel: band,
-      tag: played
-        ? stepTag(stepsOf(played, game), position, played.unit, curves[0].values[position])
-        : `${formatPercent(share, 0)} of the tokens ${VERBS[game]}`,
-    });
+    const steps = curves[0].at;
+    chart.draw({ lines: curves, steps, position, axes: axes[game], halved, yLabel: measured, bandLabel: band, tag });
     drawMarks();
   };
   /** Mark the places of the selected words and of the one under the pointer in the order. */
@@ -119,20 +92,11 @@ export function hidingPanel(context: GamesContext, order = () => "") {
   };
 }
 
-const SHARE_TICKS = [0, 0.25, 0.5, 0.75, 1].map((share): [number, string] => [share, formatPercent(share, 0)]);
-const wordTicks = (count: number) => ticks(count).map((tick): [number, string] => [tick / (count || 1), String(tick)]);
-
 const gameChoice = (context: GamesContext, noun: Noun) =>
   segments(bind(context, "game"), "Game", [
     ["hiding", `Hide ${noun}s`],
     ["revealing", `Reveal ${noun}s`],
   ]);
-
-function footnote(game: Game, noun: Noun) {
-  const [better, bare] = game === "hiding" ? ["lower", "end"] : ["higher", "start"];
-  const empty = noun === "word" ? `; its ${bare} is the prediction for an empty text` : "";
-  return `the ${better} the curve, the better the ${noun}s were chosen${empty}`;
-}
 
 /** Play, the slider and Space anywhere in the view. */
 function gamePlayer(context: GamesContext) {
@@ -156,8 +120,8 @@ function gamePlayer(context: GamesContext) {
     node: controls.node,
     draw() {
       const points = pointsOf(context);
-      const verb = VERBS[get("game")];
-      controls.draw(`Words ${verb}`, `${points[positionOf(context)]} of ${points[last()]}`);
+      const label = { hiding: "Words hidden", revealing: "Words revealed" }[get("game")];
+      controls.draw(label, `${points[positionOf(context)]} of ${points[last()]}`);
     },
   };
 }
@@ -173,29 +137,24 @@ function textGame(context: GamesContext) {
 
   const drawStep = () => {
     const played = playedGames(context);
-    note(footnote(get("game"), "word"));
     if (!played || !explanation) return; // what is shown is dim until the next result
     const [position, game] = [positionOf(context), get("game")];
-    const steps = stepsOf(played, game);
+    note(played.footnotes[game]);
     strikeHidden(text.text.node, marks, hiddenTokens(context));
     text.say();
-    text.text.readout.setHint(hint(played, position, explanation));
-    classes.node.hidden = !played.probable;
-    if (played.probable) classes.draw(changes(steps, position), get("_result").target ?? "");
+    text.text.readout.setHint(played.hints[game][position].map((words, i) => (i % 2 ? h("b", {}, words) : words)));
+    const { classes: starts, steps } = played.changes[game];
+    classes.node.hidden = !starts.length;
+    classes.draw(
+      starts.map((start, k) => [...start, ...steps[position][k]]),
+      get("_result").target ?? "",
+    );
     controls.draw();
   };
-  text.say(() => playedGames(context)?.statements[get("game")][positionOf(context)] ?? get("_statements")[0]);
-  const hint = (played: PlayedGames, position: number, { tokens, parts }: Explanation): (Node | string)[] => {
-    const name = (k: number) => {
-      const [first, last] = [tokens[played.order[k][0]], tokens[played.order[k].at(-1) ?? 0]];
-      return h("b", {}, nameInSentence(parts[first.part].slice(first.start, last.end)));
-    };
-    const [count, total] = [played.points[position], played.order.length];
-    const verb = get("game") === "hiding" ? "Hidden" : "Revealed";
-    const before = count ? [`${verb} last: `, name(count - 1)] : [];
-    const next = count < total ? [count ? " \u00b7 next: " : "Next: ", name(count)] : [];
-    return [...before, ...next];
-  };
+  text.say(() => {
+    const sentence = playedGames(context)?.sentences[get("game")][positionOf(context)];
+    return sentence ? { ...UNCHECKED, sentence } : get("_statements")[0];
+  });
   const draw = () => {
     explanation = read();
     if (explanation) ({ marks } = text.draw(explanation, explanation.rows[0]));
@@ -216,18 +175,6 @@ function textGame(context: GamesContext) {
   draw();
 }
 
-/** The classes to compare with the start of a game: the likeliest ones at any step. */
-function changes({ labels, outcomes, game }: Steps, position: number) {
-  const whole = game === "hiding" ? 0 : outcomes.length - 1;
-  const most = labels.map((_, k) => Math.max(...outcomes.map((outcome) => outcome[k])));
-  const listed = labels
-    .map((_, k) => k)
-    .sort((a, b) => most[b] - most[a])
-    .slice(0, CLASSES)
-    .sort((a, b) => outcomes[whole][b] - outcomes[whole][a]);
-  return listed.map((k) => ({ name: labels[k], before: outcomes[whole][k], now: outcomes[position][k] }));
-}
-
 /** The curves of many texts: no text, every curve has a name and values at the position. */
 function corpusGame(context: GamesContext) {
   const { get, on, main, side, note } = context;
@@ -236,11 +183,10 @@ function corpusGame(context: GamesContext) {
   side.remove();
   const answer = h("p", { class: "nbsal-headline", "aria-live": "polite" });
   const draw = () => {
-    const { answers } = get("_game");
+    const { answers, footnotes } = get("_game");
     if (!answers) return;
-    const game = get("game");
-    answer.textContent = answers[game][positionOf(context)];
-    note(footnote(game, "token"));
+    answer.textContent = answers[get("game")][positionOf(context)];
+    note(footnotes[get("game")]);
     panel.draw(null);
   };
   on(["_rev", "game", "at"], draw);

@@ -10,9 +10,9 @@ import { firstSide } from "../controls/side";
 import { undo } from "../controls/undo";
 import type { Context } from "../page/context";
 import { h } from "../page/dom";
+import type { Change } from "../page/head-traits";
 import { mount } from "../page/mount";
 import type { HeadsTraits } from "../page/traits";
-import { changesOf } from "../panels/head-words";
 import { type Explanation, explanationReader } from "../text/explanation";
 import { reading } from "../text/reading";
 
@@ -53,10 +53,9 @@ function headsParts(context: HeadsContext) {
     controls.node,
   );
   const draw = () => {
-    const { finding: words = "Heads", named, studied } = get("_heads");
-    const { off, total } = switches.count();
+    const { finding: words = "Heads", count: on = "", named, studied } = get("_heads");
     finding.textContent = words;
-    count.textContent = total ? countWords(context, total - off, total) : "";
+    count.textContent = on;
     hint.hidden = headsAct(context);
     study.hidden = named !== false || studied === true;
     grid.draw();
@@ -74,15 +73,6 @@ function headsParts(context: HeadsContext) {
   };
 }
 
-/** How many heads are on, and whether the answer is of the model with those alone. */
-function countWords(context: HeadsContext, on: number, total: number) {
-  const count = `${on} of ${total} heads on`;
-  if (!context.get("method") || on === total) return count;
-  if (!headsAct(context)) return `the prediction uses all ${total} heads`;
-  const { off, without } = context.get("_effect");
-  return without || !off ? count : `scores: ${count}; prediction: all`;
-}
-
 /** The heads as one panel of another view. */
 export function headsPanel(context: HeadsContext) {
   const parts = headsParts(context);
@@ -93,9 +83,9 @@ export function headsPanel(context: HeadsContext) {
     node: parts.grid,
     draw(explanation: Explanation | null) {
       parts.draw(explanation);
-      const effect = context.get("_effect");
-      if (explanation) outcomes.draw(changesOf(explanation, effect), explanation.target);
-      outcomes.node.hidden = !effect.without?.probabilities.length;
+      const { changes = [] } = context.get("_effect");
+      if (explanation) outcomes.draw(changes, explanation.target);
+      outcomes.node.hidden = !changes.length;
     },
   };
 }
@@ -129,8 +119,11 @@ function headsOfText(context: HeadsContext) {
     parts.draw(explanation);
     if (!explanation) return;
     text.draw(explanation, explanation.rows[0]);
-    outcomes.draw(changesOf(explanation, get("_effect")), explanation.target);
-    outcomes.node.hidden = !explanation.probabilities.length;
+    const { target, probabilities, percentages } = explanation;
+    const unchanged = probabilities.map(([name, share], i): Change => [name, share, share, "", percentages[i]]);
+    const { changes = [] } = get("_effect");
+    outcomes.draw(changes.length ? changes : unchanged, target);
+    outcomes.node.hidden = !probabilities.length;
   };
   on(["_rev", ...SHADING], draw);
   on(["text"], () => keep(false));

@@ -115,9 +115,9 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
     const rows = isComputed() ? null : layerRows(context, explanation);
     const row = rows?.[get("layer") ?? -1] ?? explanation.rows[0];
     const top = get("scale") === "shared" && layerRows(context, explanation) ? layers.shown().top : undefined;
-    const drawn = text.draw(explanation, row, top);
-    marks = drawn.marks;
     const layer = get("layer") ?? -1;
+    const drawn = text.draw(explanation, row, top, rows ? get("_layers").legends?.[layer] : undefined);
+    marks = drawn.marks;
     context.retitle(isComputed() ? "" : (get("_layers").notes?.[layer] ?? ""));
     words.draw(drawn.marks, drawn.words, explanation.unit);
     const place = marks.length > LONG ? side : main; // beside a long text, below a short one

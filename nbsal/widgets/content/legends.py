@@ -1,0 +1,72 @@
+"""What stands beside a row of scores: how it divides between words and special tokens, and which word is the strongest.
+
+A live page says the same of what it computes, in `frontend/src/live/legends.ts`.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from nbsal.explain.explained import Floats
+from nbsal.model.text.tokens import Row
+from nbsal.render.headline import name_in_sentence, percent
+from nbsal.render.scores import score_text
+
+MOST = 0.5  # share of the score on special tokens above which a reader is warned
+ALMOST_ALL = 0.8  # of that share
+LISTED = 8  # special tokens in a tooltip
+
+Words = tuple[list[str], list[tuple[int, int]]]  # the words of a text, and each token with the place of its word
+
+
+def legends(row: Row, rows: Iterable[Floats]) -> list[dict[str, Any]]:
+    """The words and shares beside each row of scores of a text."""
+    words, content = _words(row), set(row.content)
+    special = [i for i in range(len(row)) if i not in content]
+    return [_legend(row, np.nan_to_num(scores), special, words) for scores in rows]
+
+
+def _legend(row: Row, scores: Floats, special: list[int], words: Words) -> dict[str, Any]:
+    sizes = np.abs(scores)
+    total, on_special = float(sizes.sum()), float(sizes[special].sum())
+    share = on_special / total if total else 0.0
+    return {
+        "special": round(share, 4),
+        "shares": [f"{percent(1 - share, 0)} of the score on words", f"{percent(share, 0)} on special tokens"],
+        "tokens": ", ".join(f"{row.tokens[i]} {score_text(float(scores[i]))}" for i in special[:LISTED]),
+        "warning": _warning(row, sizes, special, on_special) if share > MOST else "",
+        "strongest": _strongest(words, scores),
+    }
+
+
+def _warning(row: Row, sizes: Floats, special: list[int], on_special: float) -> str:
+    most = [row.tokens[i] for i in special if sizes[i] > ALMOST_ALL * on_special]
+    where = f", almost all on {most[0]}" if most else ""
+    return f"Most of the score lies on special tokens{where}. Colours compare the words alone."
+
+
+def _words(row: Row) -> Words:
+    """The words of a text, and the tokens outside of words, with the place of each in that list."""
+    words = [(word.text, list(word.tokens)) for word in row.words]
+    covered = {i for _, tokens in words for i in tokens}
+    words += [(row.tokens[i], [i]) for i in row.content if i not in covered]
+    return [text for text, _ in words], [(i, place) for place, (_, tokens) in enumerate(words) for i in tokens]
+
+
+def _strongest(words: Words, scores: Floats) -> dict[str, list[str]]:
+    """The word with the largest score, and that of the largest token, each with that score."""
+    texts, places = words
+    if not texts:
+        return {"word": ["", ""], "token": ["", ""]}
+    tokens, owners = np.array(places).T
+    sums = np.bincount(owners, scores[tokens])
+    word, token = int(np.abs(sums).argmax()), int(np.abs(scores[tokens]).argmax())
+    return {
+        "word": _named(texts[word], float(sums[word])),
+        "token": _named(texts[owners[token]], float(scores[tokens[token]])),
+    }
+
+
+def _named(text: str, score: float) -> list[str]:
+    return [name_in_sentence(text), score_text(score)] if score else ["", ""]
