@@ -12,7 +12,6 @@ OTHERS = (
     "charts/cloud.ts",
     "panels/answer-*.ts",
     "panels/clouds.ts",
-    "panels/ranking.ts",
     "panels/tested-words.ts",
     "panels/texts.ts",
     "text/opened-text.ts",

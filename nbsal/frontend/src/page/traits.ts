@@ -98,6 +98,24 @@ export interface Legend {
   warning: string;
   /** The strongest word, and its score. */
   strongest: Record<Level, string[]>;
+  ranked: Record<Level, RankedList>;
+}
+
+/** The strongest words, and the power of ten of their numbers. */
+export interface RankedList {
+  power: string;
+  rows: RankedRow[];
+}
+
+export interface RankedRow {
+  /** A token stands between what its word has before and after it. */
+  name: string[];
+  /** How often it is there, and in which text of a pair. */
+  aside: string;
+  number: string;
+  /** Of the length of the longest bar. */
+  share: number;
+  tokens: number[];
 }
 
 /** What is said of a result: how sure that is, the line below the sentence, and what was measured. */

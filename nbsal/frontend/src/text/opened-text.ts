@@ -51,7 +51,6 @@ export function openedText(context: Context<CorpusTraits>) {
       }
       const scale = colourScale(context);
       const { scores } = text.paint(rows[0], scale);
-      const weighed = text.words();
       title.textContent = `Text ${opened.number}`;
       const { sentence, state, evidence_line, effects } = opened.statement;
       badge.textContent = opened.statement.badge;
@@ -63,7 +62,7 @@ export function openedText(context: Context<CorpusTraits>) {
       bars.replaceChildren(...effectRows(effects));
       const negative = scores.some((score) => score < 0);
       colours.draw(scale, negative, explanation.legends[0].strongest[level]);
-      words.draw(marks, weighed, explanation.unit);
+      words.draw(explanation.legends[0].ranked[level], explanation.unit);
       page.classList.toggle("nbsal-scrolls", text.long());
       node.classList.toggle("nbsal-outdated", get("opened") !== opened.number);
       return opened.number;

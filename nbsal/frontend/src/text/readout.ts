@@ -13,7 +13,7 @@ export interface Named {
 }
 
 /** A token is named within its word, as un\u00b7ted. */
-export const nameNodes = ({ text, before, after }: Named): (Node | string)[] => [
+export const nameNodes = ({ text, before, after }: Omit<Named, "word">): (Node | string)[] => [
   before && h("span", { class: "nbsal-quiet" }, `${before}\u00b7`),
   text,
   after && h("span", { class: "nbsal-quiet" }, `\u00b7${after}`),

@@ -12,7 +12,7 @@ export function shareBar() {
   const node = h("div", { class: "nbsal-share", title: TITLE }, words, bar, special, warning);
   return {
     node,
-    draw(legend: Omit<Legend, "strongest">) {
+    draw(legend: Omit<Legend, "strongest" | "ranked">) {
       [words.textContent, special.textContent] = legend.shares;
       special.title = legend.tokens;
       node.style.setProperty("--w", `${100 * (1 - legend.special)}%`);
