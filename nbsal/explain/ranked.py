@@ -54,8 +54,8 @@ class Ranker:
         if not self._places:
             return []
         tokens, owners = np.array(self._places).T
-        sums: Floats = np.bincount(owners, scores[tokens], len(self._units))
-        totals: Floats = np.bincount(self._groups, sums)
+        sums = np.bincount(owners, scores[tokens], len(self._units)).astype(float)
+        totals = np.bincount(self._groups, sums)
         order = np.argsort(-np.abs(totals), kind="stable")[:count]
         return [self._ranked(self._members[group], sums, float(totals[group])) for group in order]
 

@@ -9,12 +9,7 @@ SOURCES = Path(__file__).parents[2] / "nbsal" / "frontend" / "src"
 ALLOWED = ("live/*", "page/format.ts")
 # Those whose words and numbers still have to move to Python.
 OTHERS = (
-    "charts/cloud.ts",
     "panels/answer-*.ts",
-    "panels/clouds.ts",
-    "panels/tested-words.ts",
-    "panels/texts.ts",
-    "text/opened-text.ts",
     "text/readout.ts",
     "views/answers.ts",
     "views/compare.ts",
