@@ -8,12 +8,7 @@ SOURCES = Path(__file__).parents[2] / "nbsal" / "frontend" / "src"
 # Live pages have no Python, and `page/format.ts` is theirs once nothing else reads it.
 ALLOWED = ("live/*", "page/format.ts")
 # Those whose words and numbers still have to move to Python.
-OTHERS = (
-    "panels/answer-*.ts",
-    "text/readout.ts",
-    "views/answers.ts",
-    "views/compare.ts",
-)
+OTHERS = ("text/readout.ts",)
 FORMATS = re.compile(
     r"\.to(?:Fixed|Precision|LocaleString)\(|\bIntl\b|\b(?:format(?:Percent|Scores?)|plural|confidence)\("
 )

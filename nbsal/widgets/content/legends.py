@@ -29,7 +29,8 @@ def legends(row: Row, rows: Iterable[Floats]) -> list[dict[str, Any]]:
     rankers = {level: Ranker(row, level) for level in LEVELS}
     clean = map(np.nan_to_num, rows)
     return [
-        _legend(row, scores, special, words)
+        divided(row, scores, special)
+        | {"strongest": _strongest(words, scores)}
         | {"ranked": {level: _ranked(ranker.strongest(scores)) for level, ranker in rankers.items()}}
         for scores in clean
     ]
@@ -54,7 +55,8 @@ def _ranked(words: list[Ranked]) -> dict[str, Any]:
     }
 
 
-def _legend(row: Row, scores: Floats, special: list[int], words: Words) -> dict[str, Any]:
+def divided(row: Row, scores: Floats, special: list[int]) -> dict[str, Any]:
+    """How a row of scores divides between words and special tokens."""
     sizes = np.abs(scores)
     total, on_special = float(sizes.sum()), float(sizes[special].sum())
     share = on_special / total if total else 0.0
@@ -63,7 +65,6 @@ def _legend(row: Row, scores: Floats, special: list[int], words: Words) -> dict[
         "shares": [f"{percent(1 - share, 0)} of the score on words", f"{percent(share, 0)} on special tokens"],
         "tokens": ", ".join(f"{row.tokens[i]} {score_text(float(scores[i]))}" for i in special[:LISTED]),
         "warning": _warning(row, sizes, special, on_special) if share > MOST else "",
-        "strongest": _strongest(words, scores),
     }
 
 

@@ -2,7 +2,7 @@
 
 import type { Token } from "../page/decode";
 import { formatPercent, formatScore, formatScores, nameInSentence } from "../page/format";
-import type { Legend, Level, RankedList } from "../page/traits";
+import type { Legend, Level, RankedList, Shares } from "../page/traits";
 import { largestOf, type Mark, marksOf, namedMark, totals } from "../text/marks";
 
 const MOST = 0.5;
@@ -14,14 +14,14 @@ export function legendOf(tokens: Token[], scores: ArrayLike<number>, parts: stri
   const of = (level: Level) => strongest(marksOf(tokens, level), marksOf(tokens, "word"), scores, parts);
   const ranked = (level: Level) => rankedOf(marksOf(tokens, level), level, scores, parts);
   return {
-    ...shareWords(tokens, scores),
+    ...sharesOf(tokens, scores),
     strongest: { word: of("word"), token: of("token") },
     ranked: { word: ranked("word"), token: ranked("token") },
   };
 }
 
 /** How a row of scores divides between words and special tokens. */
-export function shareWords(tokens: Token[], scores: ArrayLike<number>): Omit<Legend, "strongest" | "ranked"> {
+function sharesOf(tokens: Token[], scores: ArrayLike<number>): Shares {
   const special = [...tokens.entries()].filter(([, token]) => token.special);
   const size = (entries: [number, Token][]) => entries.reduce((sum, [i]) => sum + Math.abs(scores[i]), 0);
   const [all, most] = [size([...tokens.entries()]), size(special)];
