@@ -7,8 +7,8 @@ from pathlib import Path
 SOURCES = Path(__file__).parents[2] / "nbsal" / "frontend" / "src"
 # Live pages have no Python, and `page/format.ts` is theirs once nothing else reads it.
 ALLOWED = ("live/*", "page/format.ts")
-# The line under a text adds up any words that are selected, in saved pages too. To publish what it says of each word and
-# token would more than double the state of Highlight for a text of 1,000 words, and as much again for each layer.
+# The line under a text adds up any words that are selected, in saved pages too. To publish what it says of each word
+# and token would more than double the state of Highlight for a text of 1,000 words, and as much again for each layer.
 OTHERS = ("text/readout.ts",)
 FORMATS = re.compile(
     r"\.to(?:Fixed|Precision|LocaleString)\(|\bIntl\b|\b(?:format(?:Percent|Scores?)|plural|confidence)\("
