@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from itertools import groupby
+from math import ceil
 
 NUMBERS = "no one two three four five six seven eight nine ten".split()
+MOST_PROGRESS = 0.99  # that is said until the result is there
 CERTAIN = 0.9995
 CLOSE = 0.001  # probabilities that differ by less are told apart by a second digit
 
@@ -103,3 +105,13 @@ def name_in_sentence(text: str) -> str:
     ('warm', '“!”')
     """
     return text if any(map(str.isalnum, text)) else f"“{text}”"
+
+
+def progress_words(share: float, seconds: float) -> str:
+    """How much is done, and how long the rest takes.
+
+    >>> progress_words(0.4, 11.2)
+    '40\u202f% · about 12 s left'
+    """
+    left = f" \u00b7 about {ceil(seconds)} s left" if seconds > 1 else ""
+    return f"{percent(min(share, MOST_PROGRESS), 0)}{left}"

@@ -45,7 +45,6 @@ A view of this package also uses `ExplainerView` (text, method, layer, target, t
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
-from math import ceil
 from threading import Condition
 from typing import Any, ClassVar
 
@@ -53,7 +52,7 @@ import traitlets
 
 from nbsal.explain.lazy import Explainer
 from nbsal.methods.lazy import Subject
-from nbsal.render.headline import percent
+from nbsal.render.headline import progress_words
 from nbsal.support.errors import Cancelled, InputError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
@@ -65,7 +64,6 @@ from nbsal.widgets.page.page_messages import error_text, find_request, is_messag
 STEPS = 1000  # resolution of the progress of what reports shares
 PROGRESS_STEP = 0.02  # smallest change of progress that is sent to the page
 DISPLAY_TIMEOUT = 2.0  # seconds to wait for the first result, so that the static HTML of a cell contains it
-MOST_PROGRESS = 0.99  # that is said until the result is there
 LOCK_TIMEOUT = 0.1
 NO_SOURCE: Any = type("NoSource", (), {"__repr__": lambda self: "<no source>"})()  # a signature shows it
 
@@ -395,16 +393,6 @@ class View(LinkedWidget):
             self.send({"id": message_id, "reply": answer()})
         except Exception as error:
             self.send({"id": message_id, "error": error_text(error)})
-
-
-def progress_words(share: float, seconds: float) -> str:
-    """How much is done, and how long the rest takes.
-
-    >>> progress_words(0.4, 11.2)
-    '40\u202f% · about 12 s left'
-    """
-    left = f" \u00b7 about {ceil(seconds)} s left" if seconds > 1 else ""
-    return f"{percent(min(share, MOST_PROGRESS), 0)}{left}"
 
 
 _STATE = {"status", "error", "progress", "layout", "tabbable", "tooltip"}  # traits that are not settings

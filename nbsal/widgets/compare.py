@@ -9,6 +9,7 @@ import traitlets
 from nbsal.explain.lazy import Explainer, HiddenWords, checking
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentences.statement import Statement
+from nbsal.explain.text_sheet import class_line
 from nbsal.render.headline import phrases
 from nbsal.render.sheet import (
     Beside,
@@ -45,6 +46,7 @@ from nbsal.widgets.page.html_export import asset
 
 LEVELS = ("word", "token")
 SCALES = {"own": "each one’s strongest word", "shared": "the strongest word of both"}  # what 100 % is
+RANKED = "ranked by size, for or against"
 SETTINGS = ("method", "layer", "target", "tau")
 
 
@@ -226,7 +228,8 @@ class Compare(ExplainerView):
             Beside([(Heading(phrases(title)), text) for title, text in texts[:2]]),
             *(block for title, text in texts[2:] for block in (Heading(phrases(title)), text)),
             Legend(any(np.any(scores < 0) for scores in pair.shares), "for", unit),
-            Heading(phrases(pair.heading()), "A (ring) · B (disc)"),
+            *class_line(pair.first, self._result.get("probabilities")),
+            Heading(phrases(pair.heading()), f"A (ring) · B (disc) · {RANKED}"),
             CellTable([(row.name + row.part, Dots(*row.shares, low, high), *row.texts) for row in rows], right=(2, 3)),
         ]
         return Sheet(pair.caption(), blocks, pair.notes())

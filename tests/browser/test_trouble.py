@@ -49,7 +49,7 @@ def test_a_result_that_does_not_match_the_controls_is_dimmed(show, sheet, views)
     bench.change(sheet, status="computing")
     bench.expect_dim(sheet)
     expect(state).to_have_text("Updating\u2026")
-    bench.change(sheet, progress=1.0)
+    bench.change(sheet, progress=0.99, _left="99\u202f%")
     expect(state).to_have_text("Computing\u2026 99\u202f%")  # the result is not there yet
     bench.change(sheet, status="ready", progress=None)
     bench.expect_dim(sheet, False)

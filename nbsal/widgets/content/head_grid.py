@@ -10,7 +10,7 @@ import numpy as np
 from nbsal.heads.counts import HeadStudy
 from nbsal.model.head_mask import HeadMask, Heads
 from nbsal.render.headline import percent, phrases
-from nbsal.render.sheet import Block, Cell, CellTable, Heading, Tile
+from nbsal.render.sheet import Block, Cell, CellTable, Heading, Line, Tile
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
@@ -29,6 +29,14 @@ SWITCH_INPUTS = ("kind", "synt", "pos", "toggled")  # traits that decide which h
 MAX_RELATIONS = 3  # in the description of a head
 MIN_SHARE = 0.05  # smaller shares are left out of the description of a head
 SYNTAX, POSITION = 0, 1  # hues of cells
+KEYS = Line(
+    [
+        Tile("follows syntax", hue=SYNTAX),
+        Tile("attends to a fixed place", hue=POSITION),
+        Tile("no known pattern"),
+        Tile("off", on=False),
+    ]
+)
 HOW_TO_STUDY = "This model has no head study. Run study = nbsal.heads.study(subject, parses) and pass study=study."
 
 
@@ -141,7 +149,7 @@ class HeadGrid:
         """The finding, and a word for each head; those that are off are struck."""
         rows: list[list[Cell]] = [[f"block {block}", *map(_tile, row)] for block, row in enumerate(self.cells)]
         head = ("head", *map(str, range(self.roles.shape[1])))
-        return [Heading(phrases(self.finding()), self.caption()), CellTable(rows, head, right=(0,))]
+        return [Heading(phrases(self.finding()), self.caption()), CellTable(rows, head, right=(0,)), KEYS]
 
     def notes(self) -> list[str]:
         """How many heads are on, and what is known of them."""

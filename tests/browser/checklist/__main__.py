@@ -4,6 +4,7 @@ Without numbers all checks run, then the measures. The exit status is 1 if a che
 """
 
 import argparse
+import os
 import sys
 import time
 
@@ -47,7 +48,8 @@ def run(numbers: list[int]) -> int:
             holds, measured = outcome(each, session)
             failed += not holds
             print(f"{each.number:>2}  {each.words:<66}  {'holds' if holds else 'FAILS'}  {measured}", flush=True)
-    print(*lines, f"{len(chosen) - failed} of {len(chosen)} hold; {time.monotonic() - start:.0f} s", sep="\n")
+    seconds, load = time.monotonic() - start, os.getloadavg()[1]
+    print(*lines, f"{len(chosen) - failed} of {len(chosen)} hold; {seconds:.0f} s, load average {load:.1f}", sep="\n")
     return int(failed > 0)
 
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, sync_playwright
 
 from tests.browser import bench
 from tests.browser.conftest import open_page
-from tests.browser.lab import Lab
+from tests.browser.lab import KERNEL, Lab
 
 SETUP = """import json, nbsal
 from pathlib import Path
@@ -115,6 +115,11 @@ class Session:
         output = self.page.locator(".jp-CodeCell").nth(number)
         output.evaluate("node => node.scrollIntoView({ block: 'start' })")
         return output
+
+    @property
+    def kernel_id(self) -> str:
+        """The name by which the server knows the kernel of the notebook."""
+        return str(self.page.evaluate(f"() => {KERNEL}.id"))
 
     def frame(self) -> None:
         """Wait until the page has been laid out and painted."""

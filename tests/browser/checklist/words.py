@@ -6,7 +6,7 @@ from nbsal.methods import catalogue
 from tests.browser.checklist import check, in_words
 from tests.browser.checklist.session import NAMES, OF_TEXT, TOKENIZERS, Session, seen
 
-# What the check of a view hid, and whether a prediction without some words is what the sentence says.
+# What the check of a view hid.
 HIDDEN = """
 def hidden(view):
     check = view.result.check
@@ -121,7 +121,8 @@ def special_tokens(session: Session) -> str:
     warnings = warning.evaluate_all(
         "nodes => nodes.map(node => getComputedStyle(node, '::before').content + node.innerText)"
     )
-    measured = f"{warnings}; {strengths.count(1)} word(s) in full colour"
+    quoted = " ".join(warnings).replace('"', "")
+    measured = f"“{quoted}”; {strengths.count(1)} word(s) in full colour"
     assert len(warnings) == 1 and "▲" in warnings[0] and max(strengths) == 1, measured
     return measured
 

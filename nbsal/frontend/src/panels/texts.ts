@@ -143,11 +143,13 @@ function table(context: CorpusContext) {
   };
   const head = h("thead", { role: "rowgroup" }, headings);
   const properties = { class: "nbsal-table", role: "table", "aria-label": "Texts" };
+  const node = h("div", {}, h("table", properties, head, rows.node), empty);
   return {
-    node: h("div", {}, h("table", properties, head, rows.node), empty),
+    node,
     row: rows.row,
     drawOpened: rows.drawOpened,
     draw(page: TablePage) {
+      node.classList.toggle("nbsal-judged", page.judged);
       drawHeadings();
       unmatched.textContent = page.hints.empty;
       room.replaceChildren(...page.labels.slice(0, 20).map((label) => widest(label, page.judged)));
