@@ -4,6 +4,7 @@ import type { Token } from "../page/decode";
 import { formatPercent, formatScore, formatScores, nameInSentence } from "../page/format";
 import type { Legend, Level, RankedList, Shares } from "../page/traits";
 import { largestOf, type Mark, marksOf, namedMark, totals } from "../text/marks";
+import { merge } from "./candidates";
 
 const MOST = 0.5;
 const ALMOST_ALL = 0.8;
@@ -52,23 +53,16 @@ function strongest(marks: Mark[], words: Mark[], scores: ArrayLike<number>, part
 /** The strongest words; equal ones of a text are one, tokens are not. */
 function rankedOf(marks: Mark[], level: Level, scores: ArrayLike<number>, parts: string[]): RankedList {
   const sums = totals(marks, scores);
-  const groups = new Map<string, number[]>();
-  for (const [k, mark] of marks.entries()) {
-    const key = level === "word" ? `${mark.part} ${namedMark(mark, parts).text.toLowerCase()}` : String(k);
-    groups.set(key, [...(groups.get(key) ?? []), k]);
-  }
-  const listed = [...groups.values()]
-    .map((group) => ({ group, score: group.reduce((sum, k) => sum + sums[k], 0) }))
-    .sort((a, b) => Math.abs(b.score) - Math.abs(a.score))
-    .slice(0, RANKED);
+  const words = marks.map((mark, k) => ({ ...namedMark(mark, parts), part: mark.part, score: sums[k] }));
+  const groups = level === "word" ? merge(words) : words.map((word, k) => ({ ...word, words: [k] }));
+  const listed = groups.sort((a, b) => Math.abs(b.score) - Math.abs(a.score)).slice(0, RANKED);
   const { texts, power } = formatScores(listed.map(({ score }) => score));
   const largest = largestOf(listed.map(({ score }) => score)) || 1;
-  const rows = listed.map(({ group, score }, row) => {
-    const best = group.reduce((most, k) => (Math.abs(sums[k]) > Math.abs(sums[most]) ? k : most));
-    const { before, text, after } = namedMark(marks[best], parts);
-    const often = group.length > 1 ? ` \u00d7 ${group.length}` : "";
-    const aside = often + (parts.length > 1 ? ` (${marks[best].part ? "second" : "first"} text)` : "");
-    const tokens = group.flatMap((k) => marks[k].tokens);
+  const rows = listed.map(({ text, part, score, words }, row) => {
+    const { before, after } = namedMark(marks[words[0]], parts);
+    const often = words.length > 1 ? ` \u00d7 ${words.length}` : "";
+    const aside = often + (parts.length > 1 ? ` (${part ? "second" : "first"} text)` : "");
+    const tokens = words.flatMap((k) => marks[k].tokens);
     return { name: [before, text, after], aside, number: texts[row], share: score / largest, tokens };
   });
   return { power, rows };
