@@ -9,8 +9,9 @@ import numpy as np
 
 from nbsal.explain.explained import Explanation, unchecked
 from nbsal.explain.layer_sheet import layers_sheet
-from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff, merge_words
-from nbsal.explain.sentences.statement import Statement, count_and_part, statement
+from nbsal.explain.ranked import Ranker, part_names
+from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff
+from nbsal.explain.sentences.statement import Statement, statement
 from nbsal.explain.text_sheet import Probabilities, saliency_sheet
 from nbsal.render import colours, fonts, html, sheet_html
 from nbsal.render.exports import Exportable
@@ -82,7 +83,7 @@ class Saliency(Explanation):
     @property
     def part_names(self) -> tuple[str, ...]:
         """What the parts of a text of several are called in sentences."""
-        return ("first text", "second text") if len(self.row.parts) > 1 else ()
+        return part_names(self.row)
 
     def scored_words(self) -> list[tuple[str, float, int]]:
         """The text, the score and the part of each word."""
@@ -90,8 +91,7 @@ class Saliency(Explanation):
 
     def ranked_words(self, count: int) -> list[tuple[str, float]]:
         """The strongest words, for or against, as a list names them: equal words of a text are one, as in sentences."""
-        merged = sorted(merge_words(self.scored_words()), key=lambda word: -abs(word.score))[:count]
-        return [(html.label(word.text) + count_and_part(word, self.part_names), word.score) for word in merged]
+        return [(word.label, word.score) for word in Ranker(self.row).strongest(self.scores, count)]
 
     def rows(self) -> "list[Saliency]":
         """The explanations by row of scores: this one."""

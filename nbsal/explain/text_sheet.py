@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from nbsal.explain.ranked import WORDS
 from nbsal.explain.sentences.statement import Statement
 from nbsal.render.colours import GREY
 from nbsal.render.headline import change_words, name_in_sentence, percent, phrases
@@ -24,7 +25,7 @@ from nbsal.render.sheet import (
     Sheet,
 )
 
-CLASSES, WORDS = 6, 10  # that are listed
+CLASSES = 6  # that are listed
 MOST, ALMOST_ALL = 0.5, 0.8  # shares of the scores on special tokens, and of these on one of them, that are told
 
 Parts = Sequence[Sequence[ScoredSpan]]

@@ -23,6 +23,7 @@ from nbsal.widgets.content.word_clouds import (
     cloud_traits,
     count_words,
     listing_of,
+    no_words,
     predicted,
     texts_with,
 )
@@ -207,7 +208,7 @@ def _cloud_blocks(result: WordClouds, label: str) -> list[Block]:
         )
         for entry in result.words[label]
     ]
-    return [heading, SizedWords(words, result.hues[label]) if words else Note(f"No word scores for {label}.")]
+    return [heading, SizedWords(words, result.hues[label]) if words else Note(no_words(label))]
 
 
 def _type_size(share: float) -> float:

@@ -242,6 +242,7 @@ def _finding(pair: ComparedPair) -> dict[str, Any]:
         "heading": pair.heading(),
         "agreement": pair.agreement,
         "units": SCALES,
+        "maxima": pair.maxima(),
         "statements": {scale: each.statement().to_json() for scale, each in scaled.items()},
         "rows": {scale: [row._asdict() for row in each.listed()] for scale, each in scaled.items()},
     }

@@ -372,6 +372,14 @@ def test_one_source_alone_has_no_curve(notes):
     assert view.judgement is None and view._curve["why"]
 
 
+def test_every_part_has_the_shares_of_its_scores_in_words(view):
+    whole, *others = view._facts["parts"]
+    special = np.array(view.result.reading.row.special)
+    scores = np.abs(view.result.rows[view.result.reading.content].sum(0))
+    assert whole["legend"]["special"] == pytest.approx(scores[special].sum() / scores.sum(), abs=1e-4)
+    assert any(part["shares"] != whole["shares"] for part in others)
+
+
 def test_rows_of_the_matrix_sum_to_all(view):
     table = np.array(view._facts["matrix"])
     assert np.abs(table).sum(1) == pytest.approx(1, abs=1e-3)

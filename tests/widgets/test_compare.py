@@ -10,6 +10,7 @@ import nbsal
 from nbsal.evaluation.rankings import kendall
 from nbsal.explain.sentences.decision_facts import Candidate, Check, Outcome
 from nbsal.render.headline import confidence, percent
+from nbsal.render.scores import score_text
 from nbsal.widgets import Compare, Highlight, checked_view
 from nbsal.widgets.compare import ComparedPair
 from nbsal.widgets.page import wire
@@ -61,6 +62,8 @@ def test_finished_results_are_compared(view, small):
     first, second = view.result.first, view.result.second
     plain = Compare(first, second).wait()
     assert plain.agreement == view.agreement and plain.other_method == "simple" and not plain._live
+    strongest = [score_text(max(map(abs, each.word_scores))) for each in (first, second)]
+    assert re.findall(r"[AB] (\S+)", plain._findings["word"]["maxima"].partition(": ")[2].replace(",", "")) == strongest
     for sources in [(first, view.explainer), (view.explainer, second)]:
         with refuses("other"):
             Compare(*sources, text=TEXT)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from nbsal.model.text.tokens import Word
 from nbsal.render.headline import percent
 from nbsal.widgets import Layers
 from nbsal.widgets.content.legends import legends
@@ -16,7 +17,10 @@ class Tokens(SimpleNamespace):
 
     tokens = ("[CLS]", "un", "##warm", "!", "[SEP]")
     content = (1, 2, 3)
-    words = (SimpleNamespace(tokens=(1, 2), text="unwarm"), SimpleNamespace(tokens=(3,), text="!"))
+    words = (Word("unwarm", 0, 6, 0, (1, 2)), Word("!", 6, 7, 0, (3,)))
+    parts = ("unwarm!",)
+    segments = (0,) * 5
+    offsets = ((0, 0), (0, 2), (2, 6), (6, 7), (7, 7))
 
     def __len__(self):
         return len(self.tokens)
@@ -45,6 +49,15 @@ def test_the_strongest_word_is_named_by_its_words_and_by_its_token():
     assert said == {"word": ["unwarm", "+0.400"], "token": ["\u201c!\u201d", "\u22120.300"]}
     assert legend(Tokens(), np.zeros(5))["strongest"]["word"] == ["", ""]
     assert legend(Tokens(), np.full(5, np.nan))["special"] == 0
+
+
+def test_the_strongest_words_and_tokens_are_listed_with_their_bars():
+    ranked = legend(Tokens(), np.array([0, 0.2, 0.2, -0.3, 9]))["ranked"]
+    rows = [[*row["name"], row["number"], row["share"], *row["tokens"]] for row in ranked["word"]["rows"]]
+    assert rows == [["", "unwarm", "", "+0.400", 1, 1, 2], ["", "!", "", "\u22120.300", -0.75, 3]]
+    tokens = ranked["token"]["rows"]
+    assert [row["name"] for row in tokens] == [("", "!", ""), ("", "un", "warm"), ("un", "warm", "")]
+    assert ranked["word"]["power"] == "" != legend(Tokens(), np.full(5, 1e-6))["ranked"]["word"]["power"]
 
 
 def test_every_layer_has_a_legend(explain):

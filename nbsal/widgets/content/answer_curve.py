@@ -13,6 +13,7 @@ from nbsal.render.headline import number_word
 from nbsal.widgets.content import line_chart
 
 CARRIES = 0.5  # share of the whole drop that makes the first sentences the ones that carry the reply
+QUANTITY = "probability of a token"
 RANDOM_ORDER = "random order"
 
 
@@ -45,6 +46,8 @@ def hiding_curve(curve: Judgement, answer: Answer) -> HidingCurve:
         "axes": line_chart.axes(lines, True, label, line_chart.count_ticks(len(own) - 1)),
         "order": [list(answer.units[i].tokens) for i in order],
         "finding": curve_finding(curve, unit),
+        "quantity": QUANTITY,
+        "note": f"{QUANTITY}, on average",
         "band": f"95\u202f% of {len(curve.random)} random orders",
         "tags": [f"{step} hidden: {likelihood(float(value))} a token" for step, value in enumerate(own)],
     }

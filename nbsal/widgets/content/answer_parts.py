@@ -25,10 +25,12 @@ from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
 from nbsal.support.validation import plural
 from nbsal.widgets.content.answer_curve import HidingCurve
+from nbsal.widgets.content.legends import divided
 from nbsal.widgets.explainer_view import method_traits
 from nbsal.widgets.page import wire
 
 HOPS = 2  # hops whose words are shown
+LEAST = 0.005  # share of a source below which it is called 0
 RIVALS = 3  # of a word the model is unsure of
 
 
@@ -224,6 +226,9 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
         "names": list(matrix.names),
         "matrix": matrix.shares.round(5).tolist(),
         "finding": matrix.finding,
+        "unit": "% of each phrase’s score, by source",
+        "name": "the reply",
+        "so_far": {"short": "So far", "name": "the reply so far"},
         "next": [next_text(rivals[:RIVALS]) for rivals in statistics.rivals],
         "linear": answer.linear or answer.hops != 0,
         "generated": answer.provenance.get("reply") == "generated",
@@ -241,10 +246,21 @@ def part_trait(result: AnswerResult, tokens: Sequence[int], scores: Floats | Non
         "tokens": list(tokens),
         "headline": sentences.headline(facts),
         "matters": facts.matters,
+        **shares_trait(result.answer, facts, result.answer.facts.scores.total(tokens) if scores is None else scores),
         "changes": changes_trait(facts, [float(row[at].sum()) for row in left.values()]),
         "struck": struck_trait(result.struck, facts, at),
         "through": through_trait(facts),
         "at": result.answer.facts.rival_place(tokens),
+    }
+
+
+def shares_trait(answer: Answer, facts: PartFacts, scores: Floats) -> dict[str, Any]:
+    """The shares of the sources, and how the scores divide between words and special tokens."""
+    row = answer.reading.row
+    special = [i for i, is_special in enumerate(row.special) if is_special]
+    return {
+        "shares": [percent(share if abs(share) >= LEAST else 0.0, 0) for share in facts.shares],
+        "legend": divided(row, scores, special),
     }
 
 
@@ -269,7 +285,8 @@ def through_trait(facts: PartFacts) -> dict[str, Any]:
         return {}
     part = f"“{facts.part}”" if facts.part else "the reply"
     hops = [[[list(word.tokens), word.text, percent(word.share, 0)] for word in hop] for hop in through.hops if hop]
-    return {"lead": f"{percent(through.share, 0)} of the scores of {part} came through", "hops": hops[:HOPS]}
+    lead = f"{percent(through.share, 0)} of the scores of {part} came through"
+    return {"lead": lead, "then": "and from there through", "hops": hops[:HOPS]}
 
 
 def chosen_trait(result: AnswerResult, selected: Sequence[int]) -> dict[str, Any]:
@@ -286,6 +303,7 @@ def chosen_trait(result: AnswerResult, selected: Sequence[int]) -> dict[str, Any
             "rival": span.rival,
             "headline": sentences.headline(contrast),
             "matters": contrast.matters,
+            **shares_trait(answer, contrast, span.scores),
             "changes": changes_trait(contrast, left),
             "struck": struck_trait(result.struck, plain, answer.facts.measured(span.tokens)),
             "through": through_trait(contrast),

@@ -17,6 +17,7 @@ from nbsal.explain.sentences.statement import verdict as decision
 from nbsal.render import html
 from nbsal.render.headline import Phrase, in_row, name_in_sentence, percent, phrases, plain
 from nbsal.render.names import model_name
+from nbsal.render.scores import score_text
 from nbsal.render.sheet import Marked
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
@@ -178,6 +179,11 @@ class ComparedPair:
         sizes = np.maximum(np.abs(first), np.abs(second))
         order = sorted(self.orders[0], key=lambda i: (-sizes[i], i))
         return [self._row(i, float(first[i]), float(second[i])) for i in order[:LISTED]]
+
+    def maxima(self) -> str:
+        """The score of the strongest word or token of each, in words."""
+        scores = zip(BADGES, self._largest, strict=True)
+        return f"The score of the strongest {self.level}: " + ", ".join(f"{b} {score_text(size)}" for b, size in scores)
 
     def texts(self, difference: bool = False) -> list[tuple[str, Marked]]:
         """The text as A and as B explains it; and, if asked, coloured by the difference of their shares."""

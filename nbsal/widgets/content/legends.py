@@ -1,4 +1,4 @@
-"""What stands beside a row of scores: how it divides between words and special tokens, and which word is the strongest.
+"""What stands beside a row of scores: how it divides between words and special tokens, and its strongest words.
 
 A live page says the same of what it computes, in `frontend/src/live/legends.ts`.
 """
@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from nbsal.explain.explained import Floats
+from nbsal.explain.ranked import Ranked, Ranker
 from nbsal.model.text.tokens import Row
 from nbsal.render.headline import name_in_sentence, percent
-from nbsal.render.scores import score_text
+from nbsal.render.scores import score_text, score_texts
 
 MOST = 0.5  # share of the score on special tokens above which a reader is warned
 ALMOST_ALL = 0.8  # of that share
+LEVELS = ("word", "token")
 LISTED = 8  # special tokens in a tooltip
 
 Words = tuple[list[str], list[tuple[int, int]]]  # the words of a text, and each token with the place of its word
@@ -24,10 +26,37 @@ def legends(row: Row, rows: Iterable[Floats]) -> list[dict[str, Any]]:
     """The words and shares beside each row of scores of a text."""
     words, content = _words(row), set(row.content)
     special = [i for i in range(len(row)) if i not in content]
-    return [_legend(row, np.nan_to_num(scores), special, words) for scores in rows]
+    rankers = {level: Ranker(row, level) for level in LEVELS}
+    clean = map(np.nan_to_num, rows)
+    return [
+        divided(row, scores, special)
+        | {"strongest": _strongest(words, scores)}
+        | {"ranked": {level: _ranked(ranker.strongest(scores)) for level, ranker in rankers.items()}}
+        for scores in clean
+    ]
 
 
-def _legend(row: Row, scores: Floats, special: list[int], words: Words) -> dict[str, Any]:
+def _ranked(words: list[Ranked]) -> dict[str, Any]:
+    """The list of the strongest words, with lengths of bars as shares of the longest."""
+    numbers, power = score_texts([word.score for word in words])
+    largest = abs(words[0].score) if words else 0.0
+    return {
+        "power": power,
+        "rows": [
+            {
+                "name": word.name,
+                "aside": word.aside,
+                "number": number,
+                "share": round(word.score / (largest or 1.0), 4),
+                "tokens": word.tokens,
+            }
+            for word, number in zip(words, numbers, strict=True)
+        ],
+    }
+
+
+def divided(row: Row, scores: Floats, special: list[int]) -> dict[str, Any]:
+    """How a row of scores divides between words and special tokens."""
     sizes = np.abs(scores)
     total, on_special = float(sizes.sum()), float(sizes[special].sum())
     share = on_special / total if total else 0.0
@@ -36,7 +65,6 @@ def _legend(row: Row, scores: Floats, special: list[int], words: Words) -> dict[
         "shares": [f"{percent(1 - share, 0)} of the score on words", f"{percent(share, 0)} on special tokens"],
         "tokens": ", ".join(f"{row.tokens[i]} {score_text(float(scores[i]))}" for i in special[:LISTED]),
         "warning": _warning(row, sizes, special, on_special) if share > MOST else "",
-        "strongest": _strongest(words, scores),
     }
 
 

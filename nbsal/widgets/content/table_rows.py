@@ -10,6 +10,12 @@ from nbsal.render.sheet import Block, Cell, CellTable, Marked, Note
 from nbsal.widgets.content.excerpts import excerpt_spans
 from nbsal.widgets.content.text_table import Entry, TablePage
 
+HINTS = {
+    "empty": "No text matches.",
+    "closed": "Select a text to read it here.",
+    "keys": "↑ ↓ next text · Esc close",
+    "order": "More texts were explained.",
+}
 HEADINGS = ("No.", "Text", "Prediction", "Ranked first")
 
 
@@ -47,6 +53,8 @@ def traits(page: TablePage, start: Callable[[int], str]) -> dict[str, Any]:
         "page": page.page,
         "pages": page.pages,
         "position": page.position(),
+        "elsewhere": "other pages need Python" if page.pages > 1 else "",
+        "hints": HINTS,
         "heading": listing.heading if listing else [],
         "sentence": listing.sentence if listing else [],
         "counts": [len(page.scope), len(page.errors)],

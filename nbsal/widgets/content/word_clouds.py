@@ -328,7 +328,13 @@ def cloud_traits(clouds: WordClouds, label: str) -> dict[str, Any]:
         }
         for entry in clouds.words[label]
     ]
-    return {"label": label, "hue": clouds.hues[label], "note": predicted(clouds, label), "words": words}
+    texts = {"note": predicted(clouds, label), "empty": no_words(label)}
+    return {"label": label, "hue": clouds.hues[label], "words": words} | texts
+
+
+def no_words(label: str) -> str:
+    """What stands in place of a cloud without words."""
+    return f"No word scores for {label}."
 
 
 def predicted(clouds: WordClouds, label: str) -> str:

@@ -29,7 +29,7 @@ export const hueOf = (hue: number | null) => (hue === null ? "var(--nbsal-ink)" 
 /** @param onRoom hears how many words found no room */
 export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: CloudReadout, signal: AbortSignal) {
   const { get, set, live } = context;
-  const { label, words, note } = cloud;
+  const { label, words, note, empty } = cloud;
   const uid = uniqueId();
   let options: (SVGElement | HTMLElement)[] = [];
   let active = 0;
@@ -94,8 +94,8 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
       const { width: w, height: h, size, baseline, letters } = measured[k];
       const [x, y] = [place.x, place.y];
       const box = { x: x + 0.5, y: y + 0.5, width: w - 1, height: h - 1, rx: 4 };
-      const type = { "font-size": size.toFixed(2), "text-anchor": "middle", x: x + w / 2, y: y + baseline };
-      const fit = { textLength: letters.toFixed(2), lengthAdjust: "spacingAndGlyphs" };
+      const type = { "font-size": size, "text-anchor": "middle", x: x + w / 2, y: y + baseline };
+      const fit = { textLength: letters, lengthAdjust: "spacingAndGlyphs" };
       options[k] = s("g", attributes(words[k], k), s("rect", box), s("text", { ...type, ...fit }, words[k].word));
       return [options[k]];
     });
@@ -121,7 +121,7 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
     "section",
     { class: "nbsal-panel nbsal-cloud" },
     h("header", {}, heading, h("span", {}, note)),
-    words.length ? node : h("p", { class: "nbsal-quiet" }, `No word scores for ${label}.`),
+    words.length ? node : h("p", { class: "nbsal-quiet" }, empty),
   );
   section.style.setProperty("--hue", hueOf(cloud.hue));
   return {

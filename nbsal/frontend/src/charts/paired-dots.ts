@@ -35,7 +35,7 @@ export function pairedDots(context: Context<CompareTraits>) {
       const at = (share: number) => (100 * (share - low)) / (high - low || 1);
       words.list.style.setProperty("--zero", `${at(0)}%`);
       words.draw(
-        rows.flatMap(({ token }) => marks.find(({ tokens }) => tokens.includes(token)) ?? []),
+        rows.map(({ token }) => marks.find(({ tokens }) => tokens.includes(token))?.tokens ?? []),
         (row) => drawPair(rows[row], at),
       );
     },

@@ -10,13 +10,11 @@ interface Range {
   most: number;
 }
 
-/** @param words what is said of a number */
 export function stepper(
   { name, get, set, mirror, live, signal }: Binding<number>,
   label: string,
   [fewer, more]: [string, string],
   { step, least, most }: Range,
-  words: (value: number) => string,
 ) {
   const go = (by: 1 | -1) => () => {
     const next = (by > 0 ? Math.floor(get() / step) + 1 : Math.ceil(get() / step) - 1) * step;
@@ -26,10 +24,10 @@ export function stepper(
   const up = h("button", { "aria-label": more, signal, click: go(1) }, "+");
   const value = h("output", { "data-trait": name });
   mirror(() => {
-    value.textContent = words(get());
+    value.textContent = String(get());
     down.disabled = get() <= least;
     up.disabled = get() >= most;
   });
   const properties = { class: "nbsal-stepper nbsal-needs-python", role: "group", "aria-label": label, hidden: !live };
-  return h("span", properties, down, value, up);
+  return h("span", properties, h("span", {}, label), down, value, up);
 }

@@ -74,7 +74,7 @@ export function isFunctionWord(word: string, functionWords: ReadonlySet<string>)
   return !/[\p{L}\p{N}]/u.test(plain) || functionWords.has(plain);
 }
 
-function merge(words: Word[]): Candidate[] {
+export function merge(words: Word[]): Candidate[] {
   const places = new Map<string, number[]>();
   for (const [i, { part, text }] of words.entries()) {
     const key = `${part} ${text.toLowerCase()}`;

@@ -1,7 +1,7 @@
 // How far two explanations of a text agree, in the words that Python uses: the sentence and the heading of Compare.
 
 import type { Token } from "../page/decode";
-import { confidence, formatPercent, nameInSentence, plural } from "../page/format";
+import { confidence, formatPercent, formatScore, nameInSentence, plural } from "../page/format";
 import type { ComparedFindings, ComparedRow, Level, Phrase, Scale } from "../page/traits";
 import { type Mark, marksOf, totals } from "../text/marks";
 import { isFunctionWord } from "./candidates";
@@ -51,6 +51,7 @@ export function findings(tokens: Token[], parts: string[], both: Compared[], fun
     return {
       ...agreement(pair),
       units: UNITS,
+      maxima: `The score of the strongest ${level}: ${pair.largest.map((score, i) => `${"AB"[i]} ${formatScore(score)}`).join(", ")}`,
       statements,
       rows: { own: listed(pair, "own"), shared: listed(pair, "shared") },
     };

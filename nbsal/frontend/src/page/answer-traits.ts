@@ -2,7 +2,7 @@
 
 import type { Axes, Line } from "../charts/chart-geometry";
 import type { WiredTokens } from "./decode";
-import type { Choices, Level, OrEmpty, PanelName, Phrase, ViewTraits } from "./traits";
+import type { Choices, Level, OrEmpty, PanelName, Phrase, Shares, ViewTraits } from "./traits";
 
 /** The part of the sources and of the reply that is shaded as one. */
 export type AnswerLevel = Level | "sentence" | "document";
@@ -27,12 +27,15 @@ export interface AnswerPart {
   headline: Phrase[];
   /** Whether it depends on any source, as far as that was measured. */
   matters: boolean;
+  /** Of each source and of the reply so far, in words; and what stands beside the scores. */
+  shares: string[];
+  legend: Shares;
   /** What leaving out each source that is read changes, as probabilities ("" if little), and as their logarithms. */
   changes: [string, string][];
   /** What is left of it without what is struck out. */
   struck: Phrase[];
   /** If scores are followed: how much came through the reply, and by hop, the words that carried it. */
-  through?: OrEmpty<{ lead: string; hops: [number[], string, string][][] }>;
+  through?: OrEmpty<{ lead: string; then: string; hops: [number[], string, string][][] }>;
   /** The token that has rivals. */
   at: number | null;
 }
@@ -55,6 +58,10 @@ export interface ReplyFacts {
   /** Shares of each source, and last of the reply so far, in each phrase. */
   matrix: number[][];
   finding: string;
+  unit: string;
+  name: string;
+  /** The column of the reply so far. */
+  so_far: { short: string; name: string };
   /** The likeliest other tokens in the place of each one. */
   next: string[];
   /** Whether scores can be followed through the reply. */
@@ -73,6 +80,9 @@ export interface HidingCurve {
   axes?: Axes;
   order?: number[][];
   finding?: string;
+  /** What the curve measures, in a label and in a note. */
+  quantity?: string;
+  note?: string;
   band?: string;
   /** What is said of each step. */
   tags?: string[];

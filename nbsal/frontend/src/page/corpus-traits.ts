@@ -23,6 +23,8 @@ export interface Cloud {
   hue: number | null;
   /** How many texts it is predicted for. */
   note: string;
+  /** What is said where there are no words. */
+  empty: string;
   words: Word[];
 }
 
@@ -74,6 +76,10 @@ export interface TablePage {
   page: number;
   pages: number;
   position: string;
+  /** What a saved page says of the others. */
+  elsewhere: string;
+  /** What is said where no text is listed, where none is opened, and while rows keep an older order. */
+  hints: Record<"empty" | "closed" | "keys" | "order", string>;
   /** Of the texts of what is chosen in a panel. */
   heading: Phrase[];
   sentence: Phrase[];

@@ -86,8 +86,8 @@ export interface Decision {
   unit: string;
 }
 
-/** What stands beside a row of scores. */
-export interface Legend {
+/** How a row of scores divides between words and special tokens. */
+export interface Shares {
   /** The share of all absolute scores that lies on special tokens. */
   special: number;
   /** How much is on words, and on special tokens. */
@@ -96,8 +96,30 @@ export interface Legend {
   tokens: string;
   /** "" unless most is on special tokens. */
   warning: string;
+}
+
+/** What stands beside a row of scores. */
+export interface Legend extends Shares {
   /** The strongest word, and its score. */
   strongest: Record<Level, string[]>;
+  ranked: Record<Level, RankedList>;
+}
+
+/** The strongest words, and the power of ten of their numbers. */
+export interface RankedList {
+  power: string;
+  rows: RankedRow[];
+}
+
+export interface RankedRow {
+  /** A token stands between what its word has before and after it. */
+  name: string[];
+  /** How often it is there, and in which text of a pair. */
+  aside: string;
+  number: string;
+  /** Of the length of the longest bar. */
+  share: number;
+  tokens: number[];
 }
 
 /** What is said of a result: how sure that is, the line below the sentence, and what was measured. */
@@ -208,6 +230,8 @@ export interface CompareTraits extends ShadedTraits {
 /** What is said of two explanations. */
 export interface ComparedFindings {
   heading: string;
+  /** The score of the strongest word of each. */
+  maxima: string;
   /** What 100 % is. */
   units: Record<Scale, string>;
   statements: Record<Scale, Statement>;

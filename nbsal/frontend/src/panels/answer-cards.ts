@@ -3,7 +3,6 @@
 import type { AnswersTraits, SourceCard } from "../page/answer-traits";
 import type { Context } from "../page/context";
 import { consume, h } from "../page/dom";
-import { formatPercent } from "../page/format";
 import type { ExplanationTraits } from "../page/traits";
 import type { ColourScale } from "../text/colour";
 import { largestOf, type Mark, totals } from "../text/marks";
@@ -15,6 +14,8 @@ const UNREAD: Partial<Record<SourceCard["status"], string>> = {
   "not read": "The chat template leaves this out, so the model does not read it.",
   "struck out": "Struck out: this reply was written without it.",
 };
+
+const BY_WORD = "word by word";
 
 /** Describe a word of a source, or several. */
 export type Describe = (words: RankedWord[], pieces: number[], source: SourceCard) => void;
@@ -77,7 +78,7 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
       draw: (words: RankedWord[], { pieces }: { pieces: number[] }) => describe(words, pieces, source),
       setHint() {},
     } as unknown as Readout;
-    const text: ScoredText = scoredText(mapped, `${source.label}, word by word`, readout);
+    const text: ScoredText = scoredText(mapped, `${source.label}, ${BY_WORD}`, readout);
     const meter = h("i", { class: "nbsal-meter" });
     const [share, drop] = [h("span", { class: "nbsal-score" }), h("span", { class: "nbsal-drop" })];
     const button = h("button", {
@@ -142,13 +143,13 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
       for (const { text } of cards) text.paint(scores, scale, largest || 1);
     },
     /** Fill in the shares of the scores, and what leaving out each source changes. */
-    drawShares(shares: number[], changes: Map<number, [string, string]>, struck: Struck) {
+    drawShares(shares: number[], texts: string[], changes: Map<number, [string, string]>, struck: Struck) {
       for (const [number, { box, head, meter, share, drop, button }] of cards.entries()) {
         const [value, name] = [shares[number], data?.sources[number].label ?? ""];
         const isStruck = struck.some((entry) => [entry].flat()[0] === number);
         meter.style.setProperty("--p", `${Math.round(100 * Math.abs(value))}%`);
         meter.classList.toggle("nbsal-against", value < 0);
-        share.textContent = formatPercent(Math.abs(value) < 0.005 ? 0 : value, 0);
+        share.textContent = texts[number] ?? "";
         share.title = "Share of the scores";
         const [words, logs] = changes.get(number) ?? ["", ""];
         drop.textContent = words;

@@ -13,6 +13,7 @@ export function carriersStrip({ signal }: Context<AnswersTraits>, select: (token
       const hops = through?.hops ?? [];
       node.hidden = !hops.length;
       if (!through?.lead || !hops.length) return;
+      const { then } = through;
       node.setAttribute("aria-label", through.lead);
       const words = hops.map((hop) =>
         hop.map(([tokens, text, share]) =>
@@ -24,10 +25,9 @@ export function carriersStrip({ signal }: Context<AnswersTraits>, select: (token
           ),
         ),
       );
-      const then = h("span", { class: "nbsal-quiet" }, "and from there through");
       node.replaceChildren(
         h("span", { class: "nbsal-quiet" }, through.lead),
-        ...words.flatMap((hop, i) => (i ? [then.cloneNode(true), ...hop] : hop)),
+        ...words.flatMap((hop, i) => (i ? [h("span", { class: "nbsal-quiet" }, then), ...hop] : hop)),
       );
     },
   };

@@ -42,10 +42,14 @@ export function selectReply({ get, set }: AnswersContext, selection: number[]) {
   });
 }
 
+/** Whether something is said of just that. */
+export const isOf = (part: AnswerPart, { tokens, rival }: Pick<Explained, "tokens" | "rival">) =>
+  (part.rival ?? "") === rival && String(part.tokens) === String(tokens);
+
 /** What Python says of what is explained, or of the smallest part of the reply that holds it. */
 export function partOf({ get }: AnswersContext, { reply }: AnswerData, { tokens, rival }: Explained): AnswerPart {
   const chosen = get("_chosen") as AnswerPart;
-  if (chosen.tokens && (chosen.rival ?? "") === rival && String(chosen.tokens) === String(tokens)) return chosen;
+  if (chosen.tokens && isOf(chosen, { tokens, rival })) return chosen;
   const holding = reply.parts.filter((part) => tokens.every((token) => part.tokens.includes(token)));
   return holding.sort((a, b) => a.tokens.length - b.tokens.length)[0] ?? reply.parts[0];
 }

@@ -10,7 +10,7 @@ import { fold } from "./fold";
 export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) {
   const { get } = context;
   let position = 0;
-  const heading = h("h3");
+  const [heading, note] = [h("h3"), h("span")];
   const chart = lineChart(context, (next) => {
     position = next;
     draw();
@@ -19,17 +19,17 @@ export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) 
   const node = h(
     "section",
     { class: "nbsal-panel nbsal-evidence" },
-    h("header", { role: "presentation" }, heading, h("span", {}, "probability of a token, on average")),
+    h("header", { role: "presentation" }, heading, note),
     chart.node,
     chart.legend,
   );
   function draw() {
-    const { lines, axes, tags = [], finding = "", band = "" } = get("_curve");
+    const { lines, axes, tags = [], finding = "", band = "", quantity: yLabel = "" } = get("_curve");
     if (!lines || !axes) return;
     const steps = lines[0].at;
     position = Math.min(position, steps.length - 1);
     heading.textContent = finding;
-    const yLabel = "probability of a token";
+    note.textContent = get("_curve").note ?? "";
     chart.draw({ lines, steps, position, axes, halved: false, yLabel, bandLabel: band, tag: tags[position] });
   }
   const panel = fold<AnswerData>(context, {

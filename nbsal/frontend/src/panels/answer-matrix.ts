@@ -11,6 +11,7 @@ interface Table {
   columns: { short: string; name: string }[];
   shares: number[][];
   finding: string;
+  unit: string;
 }
 
 interface Actions {
@@ -22,10 +23,10 @@ interface Actions {
 
 export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }: Actions) {
   const uid = uniqueId();
-  let table: Table = { rows: [], columns: [], shares: [], finding: "" };
+  let table: Table = { rows: [], columns: [], shares: [], finding: "", unit: "" };
   let active: [number, number] = [0, 0];
   let selected: Set<number> = new Set();
-  const heading = h("h3");
+  const [heading, unit] = [h("h3"), h("span")];
   const cellId = ([row, column]: [number, number]) => `${uid}-${row}-${column}`;
 
   const describe = (row: number, column: number) => {
@@ -82,7 +83,7 @@ export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }
   const node = h(
     "section",
     { class: "nbsal-panel nbsal-evidence" },
-    h("header", { role: "presentation" }, heading, h("span", {}, "% of each phrase\u2019s score, by source")),
+    h("header", { role: "presentation" }, heading, unit),
     grid,
   );
   const drawSelection = () => {
@@ -96,6 +97,7 @@ export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }
       table = next;
       active = [clamp(active[0], next.rows.length), clamp(active[1], next.columns.length)];
       heading.textContent = next.finding;
+      unit.textContent = next.unit;
       grid.style.setProperty("--columns", String(next.columns.length));
       const head = next.columns.map(({ short, name }) =>
         h("span", { class: "nbsal-matrix-head", role: "columnheader", title: name }, short),

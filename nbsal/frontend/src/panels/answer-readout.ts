@@ -2,9 +2,18 @@
 
 import type { AnswersTraits, SourceCard } from "../page/answer-traits";
 import type { Context } from "../page/context";
-import { h } from "../page/dom";
-import { formatPercent, formatScore, plural } from "../page/format";
-import { type RankedWord, type Readout, readoutLine, scoreWords, UNSCORED } from "../text/readout";
+import {
+  countOf,
+  nameOf,
+  percentOf,
+  type RankedWord,
+  type Readout,
+  readoutLine,
+  scoreOf,
+  scoreWords,
+  sumOf,
+  UNSCORED,
+} from "../text/readout";
 import type { Explained } from "./answer-choice";
 import type { AnswerData } from "./answer-data";
 
@@ -34,9 +43,8 @@ export function answerReadout({ get }: Context<AnswersTraits>, surroundings: () 
     const { now, largest, subject } = surroundings();
     const sum = sumOf(words);
     const [verb, target] = sum < 0 && now?.rival ? ["scores for", `\u201c${now.rival}\u201d`] : [side(sum), subject];
-    const tokens = pieces.length > 1 ? ` \u00b7 ${plural(pieces.length, "token")}` : "";
     const scored = Math.abs(sum) > UNSCORED * largest;
-    const share = `${shareWords(sum, largest)} of the strongest \u00b7 score ${formatScore(sum)}${tokens}`;
+    const share = `${percentOf(sum, largest)} \u00b7 ${scoreOf(sum, largest, pieces)}`;
     const score = scored ? ` \u00b7 ${verb} ${target}, ${share}` : " \u00b7 score 0";
     say(source, [nameOf(words), ` in ${source.name}`, scoreWords(score)]);
   };
@@ -50,11 +58,11 @@ export function answerReadout({ get }: Context<AnswersTraits>, surroundings: () 
       const chance = `${data.reply.chances[first] ?? ""}${rivals && `; else ${rivals}`}`;
       const depends = get("source_selection").length > 0 && largest > 0;
       const rest = depends
-        ? `${side(sum)} it, ${shareWords(sum, largest)} of the strongest`
+        ? `${side(sum)} it, ${percentOf(sum, largest)}`
         : words.length === 1
           ? chance
-          : plural(words.length, "word");
-      say(reply, [nameOf(words), " in the reply", scoreWords(` \u00b7 ${rest}`)]);
+          : countOf(words);
+      say(reply, [nameOf(words), ` in ${data.reply.name}`, scoreWords(` \u00b7 ${rest}`)]);
     },
     setHint() {},
   };
@@ -62,12 +70,3 @@ export function answerReadout({ get }: Context<AnswersTraits>, surroundings: () 
 }
 
 const side = (sum: number) => (sum < 0 ? "scores against" : "scores for");
-
-const sumOf = (words: RankedWord[]) => words.reduce((total, { score }) => total + score, 0);
-
-const shareWords = (sum: number, most: number) => formatPercent(Math.abs(sum) / (most || 1), 0);
-
-function nameOf(words: RankedWord[]) {
-  const [first, last] = [words[0].text.trim(), words[words.length - 1].text.trim()];
-  return h("b", {}, words.length > 1 ? `${first} \u2026 ${last}` : first);
-}

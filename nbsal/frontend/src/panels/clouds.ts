@@ -6,7 +6,6 @@ import { stepper } from "../controls/stepper";
 import { bind, type Context } from "../page/context";
 import type { Cloud, CloudsTraits } from "../page/corpus-traits";
 import { h, onAbort } from "../page/dom";
-import { plural } from "../page/format";
 
 type CloudsContext = Context<CloudsTraits>;
 
@@ -105,7 +104,8 @@ function toolRow(context: CloudsContext) {
     ["cloud", "Cloud"],
     ["list", "List"],
   ]);
-  const room = h("span", { class: "nbsal-quiet" });
+  const number = h("b");
+  const room = h("span", { class: "nbsal-quiet" }, "Only in the list", " ", number);
   const unit = segments(bind(context, "unit"), "Unit", [
     ["word", "Words"],
     ["token", "Tokens"],
@@ -114,15 +114,13 @@ function toolRow(context: CloudsContext) {
   for (const button of unit.querySelectorAll("button")) button.disabled = get("_plain");
   unit.hidden = !live; // other units are other words
   const range = { step: STEP, least: STEP, most: MOST };
-  const count = stepper(bind(context, "k"), "Words per cloud", ["Fewer words", "More words"], range, (k) =>
-    plural(k, "word"),
-  );
+  const count = stepper(bind(context, "k"), "Words per cloud", ["Fewer words", "More words"], range);
   return {
     node: h("div", { class: "nbsal-tools" }, count, form, unit, room),
     /** @param homeless the number of words that found no room */
     draw(homeless: number) {
       room.hidden = !homeless || get("form") !== "cloud";
-      room.textContent = `${plural(homeless, "word")} more in the list`;
+      number.textContent = String(homeless);
     },
   };
 }

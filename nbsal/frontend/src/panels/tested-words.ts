@@ -5,7 +5,6 @@ import { stepper } from "../controls/stepper";
 import { bind, type Context } from "../page/context";
 import type { AuditTraits, TestedWord, TestedWords } from "../page/corpus-traits";
 import { closest, h } from "../page/dom";
-import { plural } from "../page/format";
 import { readoutLine } from "../text/readout";
 
 const MOST_TEXTS = 1000; // in which scores must name a word
@@ -50,13 +49,8 @@ export function testedWords(context: Context<AuditTraits>) {
     signal,
     click: () => set({ everywhere: !get("everywhere") }),
   });
-  const count = stepper(
-    bind(context, "least"),
-    "Words that scores name in",
-    ["Fewer texts", "More texts"],
-    { step: 1, least: 1, most: MOST_TEXTS },
-    (value) => `named in ${plural(value, "text")}`,
-  );
+  const range = { step: 1, least: 1, most: MOST_TEXTS };
+  const count = stepper(bind(context, "least"), "Minimum texts per word", ["Fewer texts", "More texts"], range);
   const node = h(
     "section",
     { class: "nbsal-panel nbsal-tested" },

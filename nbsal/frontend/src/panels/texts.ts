@@ -115,7 +115,8 @@ function table(context: CorpusContext) {
     { class: "nbsal-link nbsal-needs-python", signal, click: () => set(NO_FILTERS) },
     "Clear the filters",
   );
-  const empty = h("p", { class: "nbsal-empty", hidden: true }, "No text matches. ", clear);
+  const unmatched = h("span");
+  const empty = h("p", { class: "nbsal-empty", hidden: true }, unmatched, " ", clear);
   const onClick = (event: MouseEvent) => {
     const column = closest(event, "button")?.dataset.column as Column | undefined;
     if (!column) return;
@@ -150,6 +151,7 @@ function table(context: CorpusContext) {
     draw(page: TablePage) {
       node.classList.toggle("nbsal-judged", page.judged);
       drawHeadings();
+      unmatched.textContent = page.hints.empty;
       room.replaceChildren(...page.labels.slice(0, 20).map((label) => widest(label, page.judged)));
       rows.draw(page, colourScale(context), empty);
     },
@@ -203,8 +205,8 @@ function pager(context: CorpusContext, notice: HTMLElement) {
       displayMenu(context),
       saveMenu(context),
     ),
-    draw({ page, pages, position: words }: TablePage) {
-      position.textContent = live || pages < 2 ? words : `${words} \u00b7 other pages need Python`;
+    draw({ page, pages, position: words, elsewhere }: TablePage) {
+      position.textContent = live || !elsewhere ? words : `${words} \u00b7 ${elsewhere}`;
       previous.disabled = page === 0;
       next.disabled = page + 1 >= pages;
     },
@@ -222,7 +224,8 @@ function orderKeeper({ on, signal }: CorpusContext, table: HTMLElement, draw: ()
     draw();
   };
   const button = h("button", { class: "nbsal-link", signal, click: show }, "Put in order");
-  const node = h("span", { class: "nbsal-quiet", hidden: true }, "More texts were explained. ", button);
+  const news = h("span");
+  const node = h("span", { class: "nbsal-quiet", hidden: true }, news, " ", button);
   on([...ARRANGING], () => {
     arranged = true;
   });
@@ -236,6 +239,7 @@ function orderKeeper({ on, signal }: CorpusContext, table: HTMLElement, draw: ()
       const isDone = page.explained === page.total && !reads;
       const may = arranged || isDone || !drawn || page === drawn || keepsRows(page, drawn);
       node.hidden = may;
+      news.textContent = page.hints.order;
       if (may) [drawn, arranged] = [page, false];
       return may;
     },
@@ -244,12 +248,12 @@ function orderKeeper({ on, signal }: CorpusContext, table: HTMLElement, draw: ()
 
 /** Put the opened text beside the table, or under its row where there is no room for that. */
 function besideOrUnder(
-  { root, side, live, signal }: CorpusContext,
+  { root, side, live, get, signal }: CorpusContext,
   node: HTMLElement,
   rowOf: (number: number) => HTMLElement | undefined,
   mayBeBeside: boolean,
 ) {
-  const hint = h("p", { class: "nbsal-quiet" }, live ? "Select a text to read it here." : "");
+  const hint = h("p", { class: "nbsal-quiet" });
   const under = h("tr", { class: "nbsal-under", role: "row" }, h("td", { colspan: 4, role: "cell" }));
   let opened: number | null = null;
   let wide: boolean | null = null;
@@ -275,6 +279,7 @@ function besideOrUnder(
   onAbort(signal, () => observer.disconnect());
   return (number: number | null) => {
     opened = number;
+    hint.textContent = (live && get("_table").hints?.closed) || "";
     place();
   };
 }

@@ -22,11 +22,11 @@ export function openedText(context: Context<CorpusTraits>) {
   const badge = h("span", { class: "nbsal-badge" });
   const check = h("div", { class: "nbsal-check" }, badge, h("details", {}, line, bars));
   const page = h("div", { class: "nbsal-page" }, text.node);
-  const keys = live ? "\u2191 \u2193 next text \u00b7 Esc close" : "";
+  const keys = h("span");
   const node = h(
     "section",
     { class: "nbsal-panel nbsal-opened" },
-    h("header", {}, title, h("span", {}, keys)),
+    h("header", {}, title, keys),
     answer,
     check,
     page,
@@ -40,7 +40,7 @@ export function openedText(context: Context<CorpusTraits>) {
     /** Draw the text; the number of the one that is shown, or null. */
     draw() {
       const explanation = read();
-      const { opened } = get("_table");
+      const { opened, hints } = get("_table");
       if (!explanation || !opened || get("opened") === null) return null;
       const level = get("level");
       const { tokens, parts, rows } = explanation;
@@ -51,7 +51,7 @@ export function openedText(context: Context<CorpusTraits>) {
       }
       const scale = colourScale(context);
       const { scores } = text.paint(rows[0], scale);
-      const weighed = text.words();
+      keys.textContent = (live && hints?.keys) || "";
       title.textContent = `Text ${opened.number}`;
       const { sentence, state, evidence_line, effects } = opened.statement;
       badge.textContent = opened.statement.badge;
@@ -63,7 +63,7 @@ export function openedText(context: Context<CorpusTraits>) {
       bars.replaceChildren(...effectRows(effects));
       const negative = scores.some((score) => score < 0);
       colours.draw(scale, negative, explanation.legends[0].strongest[level]);
-      words.draw(marks, weighed, explanation.unit);
+      words.draw(explanation.legends[0].ranked[level], explanation.unit);
       page.classList.toggle("nbsal-scrolls", text.long());
       node.classList.toggle("nbsal-outdated", get("opened") !== opened.number);
       return opened.number;

@@ -79,12 +79,11 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
       say();
     },
     addTool: (tool: Node) => grow.before(tool),
-    /** Draw a row of scores; `top` is the score with full colour. Return the words and tokens with their scores. */
+    /** Draw a row of scores; `top` is the score with full colour. Return the marks. */
     draw(explanation: Explanation, row: Float64Array, top?: number, legend = legendOf(explanation, row)) {
       layOut(explanation, get("level"));
       const scale = colourScale(context);
       const { scores, largest } = text.paint(row, scale, top);
-      const words = text.words();
       say();
       const negative = scores.some((score) => score < 0);
       colours.draw(scale, negative, legend.strongest[get("level")]);
@@ -93,7 +92,7 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
       map.node.hidden = finder.node.hidden = !text.long();
       if (text.long()) map.draw(scores, largest, scale);
       editor.refresh();
-      return { marks, words };
+      return { marks };
     },
   };
 }

@@ -13,7 +13,7 @@ export interface Named {
 }
 
 /** A token is named within its word, as un\u00b7ted. */
-export const nameNodes = ({ text, before, after }: Named): (Node | string)[] => [
+export const nameNodes = ({ text, before, after }: Omit<Named, "word">): (Node | string)[] => [
   before && h("span", { class: "nbsal-quiet" }, `${before}\u00b7`),
   text,
   after && h("span", { class: "nbsal-quiet" }, `\u00b7${after}`),
@@ -65,15 +65,32 @@ export function readoutLine(hint = HINT) {
 }
 
 function describe(words: RankedWord[], { largest, count, pieces }: Surroundings): (Node | string)[] {
-  const [first, last] = [words[0], words[words.length - 1]];
-  const sum = words.reduce((total, { score }) => total + score, 0);
-  const share = formatPercent(Math.abs(sum) / (largest || 1), 0);
-  const name = h("b", {}, ...(words.length > 1 ? [`${first.word} \u2026 ${last.word}`] : nameNodes(first)));
-  if (words.length > 1) return [name, `, ${plural(words.length, "word")}`, scoreWords(` \u00b7 together ${share}`)];
-  if (Math.abs(first.score) <= UNSCORED * largest) return [name, scoreWords(" \u00b7 score 0")];
-  const tokens = pieces.length > 1 ? ` \u00b7 ${plural(pieces.length, "token")}` : "";
-  const side = first.score < 0 ? "against" : "for";
+  const [first] = words;
+  const sum = sumOf(words);
+  const name = nameOf(words);
+  if (words.length > 1) return [name, `, ${countOf(words)}`, scoreWords(` \u00b7 together ${percentOf(sum, largest)}`)];
+  if (Math.abs(sum) <= UNSCORED * largest) return [name, scoreWords(" \u00b7 score 0")];
   const rank = `rank ${first.rank} of ${count}`;
-  const score = `score ${formatScore(first.score, largest)}${tokens}`;
-  return [name, scoreWords(` \u00b7 ${side}, ${share} \u00b7 ${rank} \u00b7 ${score}`)];
+  return [name, scoreWords(` \u00b7 ${sideOf(sum, largest)} \u00b7 ${rank} \u00b7 ${scoreOf(sum, largest, pieces)}`)];
 }
+
+/** A word, or the first and the last of several. */
+export const nameOf = (words: RankedWord[]) =>
+  h("b", {}, ...(words.length > 1 ? [`${words[0].word} \u2026 ${words[words.length - 1].word}`] : nameNodes(words[0])));
+
+export const sumOf = (words: RankedWord[]) => words.reduce((total, { score }) => total + score, 0);
+
+export const countOf = (words: RankedWord[]) => plural(words.length, "word");
+
+/** The size of a score as a share of the largest. */
+export const percentOf = (score: number, largest: number) => formatPercent(Math.abs(score) / (largest || 1), 0);
+
+/** The side of a score and its share of the largest; a score that counts as 0 has no side. */
+export const sideOf = (score: number, largest: number) =>
+  Math.abs(score) <= UNSCORED * largest
+    ? percentOf(0, largest)
+    : `${score < 0 ? "against" : "for"}, ${percentOf(score, largest)}`;
+
+/** A score, and the number of tokens of a word of several. */
+export const scoreOf = (score: number, largest: number, pieces: number[]) =>
+  `score ${formatScore(score, largest)}${pieces.length > 1 ? ` \u00b7 ${plural(pieces.length, "token")}` : ""}`;

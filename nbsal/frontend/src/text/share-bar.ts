@@ -1,7 +1,7 @@
 // How the score divides between the words, which are coloured, and special tokens, which are not.
 
 import { h } from "../page/dom";
-import type { Legend } from "../page/traits";
+import type { Shares } from "../page/traits";
 
 const TITLE = "How the score divides between the words, which are coloured, and special tokens, which are not";
 
@@ -12,7 +12,7 @@ export function shareBar() {
   const node = h("div", { class: "nbsal-share", title: TITLE }, words, bar, special, warning);
   return {
     node,
-    draw(legend: Omit<Legend, "strongest">) {
+    draw(legend: Shares) {
       [words.textContent, special.textContent] = legend.shares;
       special.title = legend.tokens;
       node.style.setProperty("--w", `${100 * (1 - legend.special)}%`);

@@ -6,7 +6,6 @@ import { methodPicker } from "../controls/method-picker";
 import { saveMenu } from "../controls/save";
 import type { Side } from "../controls/side";
 import { undo } from "../controls/undo";
-import { shareWords } from "../live/legends"; // until Python says it of every part of a reply
 import type { AnswersTraits } from "../page/answer-traits";
 import { bind, type Context } from "../page/context";
 import { h } from "../page/dom";
@@ -15,7 +14,7 @@ import { mount } from "../page/mount";
 import type { Phrase, ShadedTraits } from "../page/traits";
 import { sourceCards, struckTokens } from "../panels/answer-cards";
 import { carriersStrip } from "../panels/answer-carriers";
-import { type Explained, explained, partOf, replyContext, selectReply } from "../panels/answer-choice";
+import { type Explained, explained, isOf, partOf, replyContext, selectReply } from "../panels/answer-choice";
 import { curvePanel } from "../panels/answer-curve";
 import { type AnswerData, answerMarks, answerReader, fadedMarks, sharesOf, textOf } from "../panels/answer-data";
 import { shareMatrix } from "../panels/answer-matrix";
@@ -144,8 +143,15 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
       const ends = now.rival ? [`for \u201c${now.rival}\u201d`, `for \u201c${partText()}\u201d`] : undefined;
       colours.draw(scale, negative, [strongestOf(cards.words())], ends);
     }
-    share.draw(shareWords(data.tokens, now.scores));
-    cards.drawShares(shares, new Map(data.reply.measured.map((source, i) => [source, part.changes[i]])), get("struck"));
+    const exact = isOf(part, now); // else what is said is of more words, whose numbers would be others
+    share.node.hidden = !exact;
+    share.draw(part.legend);
+    cards.drawShares(
+      shares,
+      exact ? part.shares : [],
+      new Map(data.reply.measured.map((source, i) => [source, part.changes[i]])),
+      get("struck"),
+    );
     struck.replaceChildren(...phraseNodes(part.struck));
     root.classList.toggle("nbsal-unmoved", !part.matters);
     rivals.draw(data, part.at);
@@ -191,14 +197,11 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     }
     route.classList.toggle("nbsal-invisible", !data.reply.follows);
     facts.textContent = data.reply.likelihood;
-    const columns = [
-      ...data.sources.map(({ short, name }) => ({ short, name })),
-      { short: "So far", name: "the reply so far" },
-    ];
+    const columns = [...data.sources.map(({ short, name }) => ({ short, name })), data.reply.so_far];
     const keep = columns.map((_, i) => data?.sources[i]?.status !== "not read");
     const pick = <T>(values: T[]) => values.filter((_, i) => keep[i]);
-    const { names, matrix: rows, finding } = data.reply;
-    matrix.draw({ rows: names, columns: pick(columns), shares: rows.map(pick), finding }, colourScale(shading));
+    const { names, matrix: rows, finding, unit } = data.reply;
+    matrix.draw({ rows: names, columns: pick(columns), shares: rows.map(pick), finding, unit }, colourScale(shading));
   };
   const draw = () => {
     data = read();

@@ -9,7 +9,6 @@ import { firstSide, type Side, secondSide } from "../controls/side";
 import { EXPLAINED, undoable } from "../controls/undo";
 import { bind, type Context } from "../page/context";
 import { consume, h } from "../page/dom";
-import { formatPercent, formatScore, plural } from "../page/format";
 import { mount } from "../page/mount";
 import type { ComparedFindings, CompareTraits } from "../page/traits";
 import { isBlank, PROMPT } from "../text/blank";
@@ -19,7 +18,7 @@ import { headline } from "../text/headline";
 import { legend } from "../text/legend";
 import { largestOf, type Mark, marksOf, totals } from "../text/marks";
 import { minimap } from "../text/minimap";
-import { type Readout, readoutLine, scoreWords, UNSCORED } from "../text/readout";
+import { countOf, nameOf, type Readout, readoutLine, scoreWords, sideOf } from "../text/readout";
 import { scoredText } from "../text/scored-text";
 import { search } from "../text/search";
 
@@ -106,7 +105,7 @@ function pairOfTexts(context: CompareContext) {
     ],
     tools: [editor.button, finder.node],
     /** Draw both texts; return their words. */
-    draw(explanation: Explanation, { units }: ComparedFindings) {
+    draw(explanation: Explanation, { units, maxima }: ComparedFindings) {
       layOut(explanation);
       const { rows } = explanation;
       const scale = colourScale(context);
@@ -121,8 +120,7 @@ function pairOfTexts(context: CompareContext) {
       if (get("difference")) texts[2].paint(apart, { ...scale, signed: true }, 1);
       const negative = shares.flat().some((share) => share < 0);
       colours.draw(scale, negative, [units[get("scale")]]);
-      const maxima = strongest.map((score, i) => `${"AB"[i]}: ${formatScore(score)}`);
-      colours.node.title = `The score of the strongest word: ${maxima.join(", ")}`;
+      colours.node.title = maxima;
       const long = texts[0].long();
       for (const page of pages) page.classList.toggle("nbsal-scrolls", long);
       for (const [i, map] of maps.entries()) {
@@ -143,21 +141,14 @@ function sharedReadout(shareOf: (token: number) => number[]): Readout {
     ...readout,
     draw(ranked, surroundings) {
       if (!ranked.length) return readout.draw(ranked, surroundings);
-      const [first, last] = [ranked[0].text, ranked[ranked.length - 1].text];
       const shares = ranked.map(({ token }) => shareOf(token));
       const sums = [0, 1].map((side) => shares.reduce((sum, share) => sum + share[side], 0));
-      const sides = sums.map((share, i) => `${"AB"[i]}: ${shareWords(share)}`).join(" \u00b7 ");
-      const several = ranked.length > 1 ? `, ${plural(ranked.length, "word")}` : "";
-      const name = h("b", {}, ranked.length > 1 ? `${first} \u2026 ${last}` : first);
-      readout.node.replaceChildren(name, several, scoreWords(` \u00b7 ${sides}`));
+      const sides = sums.map((share, i) => `${"AB"[i]}: ${sideOf(share, 1)}`).join(" \u00b7 ");
+      const several = ranked.length > 1 ? `, ${countOf(ranked)}` : "";
+      readout.node.replaceChildren(nameOf(ranked), several, scoreWords(` \u00b7 ${sides}`));
     },
   };
 }
-
-const shareWords = (share: number) =>
-  Math.abs(share) <= UNSCORED
-    ? formatPercent(0, 0)
-    : `${share < 0 ? "against" : "for"}, ${formatPercent(Math.abs(share), 0)}`;
 
 /** The classes: of one model once, of two models or targets for each. */
 function decisions(context: CompareContext) {

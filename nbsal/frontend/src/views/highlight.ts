@@ -10,14 +10,14 @@ import { explanationReader } from "../text/explanation";
 import { reading } from "../text/reading";
 
 export default /* @__PURE__ */ mount<HighlightTraits>("highlight", (context: Context<HighlightTraits>) => {
-  const { main, side, on } = context;
+  const { get, main, side, on } = context;
   const read = explanationReader(context);
   const [text, words] = [reading(context), ranking(context)];
   const draw = () => {
     const explanation = read();
     if (!explanation) return;
-    const drawn = text.draw(explanation, explanation.rows[0]);
-    words.draw(drawn.marks, drawn.words, explanation.unit);
+    text.draw(explanation, explanation.rows[0]);
+    words.draw(explanation.legends[0].ranked[get("level")], explanation.unit);
   };
   on(["_rev", ...SHADING], draw);
   text.addTool(undo(context, EXPLAINED));

@@ -116,10 +116,10 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
     const row = rows?.[get("layer") ?? -1] ?? explanation.rows[0];
     const top = get("scale") === "shared" && layerRows(context, explanation) ? layers.shown().top : undefined;
     const layer = get("layer") ?? -1;
-    const drawn = text.draw(explanation, row, top, rows ? get("_layers").legends?.[layer] : undefined);
-    marks = drawn.marks;
+    const legend = (rows && get("_layers").legends?.[layer]) ?? explanation.legends[0];
+    marks = text.draw(explanation, row, top, legend).marks;
     context.retitle(isComputed() ? "" : (get("_layers").notes?.[layer] ?? ""));
-    words.draw(drawn.marks, drawn.words, explanation.unit);
+    words.draw(legend.ranked[get("level")], explanation.unit);
     const place = marks.length > LONG ? side : main; // beside a long text, below a short one
     if (words.node.parentElement !== place) place.append(words.node);
     strike();

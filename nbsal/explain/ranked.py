@@ -1,0 +1,96 @@
+"""The strongest words or tokens of a text, as a list beside it names them: equal words of a text are one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nbsal.explain.explained import Floats
+from nbsal.explain.sentences.decision_facts import Candidate
+from nbsal.explain.sentences.statement import count_and_part
+from nbsal.model.text.tokens import Row
+from nbsal.render.html import label
+
+WORDS = 10  # that are listed
+
+Unit = tuple[int, int, int, tuple[int, ...]]  # the part, the start and the end of a word or token, and its tokens
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Equal words, or one token, with the sum of their scores."""
+
+    name: tuple[str, str, str]  # a token stands between what its word has before and after it
+    aside: str  # how often it is there, and in which text of a pair
+    score: float
+    tokens: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        """The name and what stands beside it."""
+        return "".join(self.name) + self.aside
+
+
+def part_names(row: Row) -> tuple[str, ...]:
+    """What the parts of a text of several are called in sentences."""
+    return ("first text", "second text") if len(row.parts) > 1 else ()
+
+
+class Ranker:
+    """Ranks the words or the tokens of a text by any row of scores."""
+
+    def __init__(self, row: Row, level: str = "word") -> None:
+        self._row, self._level = row, level
+        self._units = _words(row) if level == "word" else _tokens(row)
+        keys: dict[tuple[int, str], int] = {}
+        self._groups = [keys.setdefault(self._key(unit), len(keys)) for unit in self._units]
+        self._members: list[list[int]] = [[] for _ in keys]
+        for unit, group in enumerate(self._groups):
+            self._members[group].append(unit)
+        self._places = [(i, unit) for unit, (*_, tokens) in enumerate(self._units) for i in tokens]
+
+    def strongest(self, scores: Floats, count: int = WORDS) -> list[Ranked]:
+        """Those with the largest scores, for or against, the largest first."""
+        if not self._places:
+            return []
+        tokens, owners = np.array(self._places).T
+        sums = np.bincount(owners, scores[tokens], len(self._units)).astype(float)
+        totals = np.bincount(self._groups, sums)
+        order = np.argsort(-np.abs(totals), kind="stable")[:count]
+        return [self._ranked(self._members[group], sums, float(totals[group])) for group in order]
+
+    def _ranked(self, members: Sequence[int], sums: Floats, score: float) -> Ranked:
+        best = self._units[max(members, key=lambda unit: abs(sums[unit]))]
+        name = self._name(best)
+        equal = Candidate(name[1], score, tuple(members), best[0])
+        tokens = tuple(i for unit in members for i in self._units[unit][3])
+        return Ranked(name, count_and_part(equal, part_names(self._row)), score, tokens)
+
+    def _key(self, unit: Unit) -> tuple[int, str]:
+        part, start, end, _ = unit
+        return part, self._row.parts[part][start:end].casefold() if self._level == "word" else str(start)
+
+    def _name(self, unit: Unit) -> tuple[str, str, str]:
+        part, start, end, tokens = unit
+        text = self._row.parts[part]
+        words = () if self._level == "word" else self._row.words
+        word = next((word for word in words if tokens[0] in word.tokens), None)
+        before, after = (text[word.start : start], text[end : word.end]) if word else ("", "")
+        return label(before), label(text[start:end]), label(after)
+
+
+def _words(row: Row) -> list[Unit]:
+    return [(word.segment, word.start, word.end, word.tokens) for word in row.words]
+
+
+def _tokens(row: Row) -> list[Unit]:
+    """The tokens of a text; those that share a character are one."""
+    units: list[Unit] = []
+    for i in row.content:
+        part, (start, end) = row.segments[i], row.offsets[i]
+        last = units[-1] if units and units[-1][0] == part else None
+        if last and end <= last[2]:
+            units[-1] = (*last[:3], (*last[3], i))
+        elif end > (start := max(start, last[2] if last else 0)):
+            units.append((part, start, end, (i,)))
+    return units
