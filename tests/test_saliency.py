@@ -132,7 +132,7 @@ def test_html_shows_the_text_as_typed_and_contains_no_scripts():
 
 def test_html_has_tooltips_and_dashes_for_evidence_against(load):
     source = make().render_html()
-    assert "90.0" in source and 'title="good: +0.5"' in source
+    assert "90.0" in source and 'title="good: +0.500"' in source
     assert re.search(r'role="figure" aria-label="[^"]+"', source)
     assert "underline dashed" in source  # the sign does not depend on colour alone
     assert "dashed" not in make(scores=(1.0, 0.5, 0.0)).render_html()

@@ -92,6 +92,7 @@ class Cache:
             for explainer, cached in zip(explainers, caches, strict=True)
         ]
 
+    @checked
     def keep(self, explainer: Explainer, saliencies: Iterable[Saliency]) -> None:
         """Store what an explainer said of texts, so that it is not run on them again."""
         self._drop_outdated(explainer.subject)

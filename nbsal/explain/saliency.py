@@ -8,7 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from nbsal.explain.explained import Explanation, unchecked
-from nbsal.explain.layer_sheet import layers_sheet
+from nbsal.explain.layer_sheet import SCALES, layers_sheet
 from nbsal.explain.ranked import Ranker, part_names
 from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff
 from nbsal.explain.sentences.statement import Statement, statement
@@ -289,6 +289,8 @@ class LayerSaliency(Explanation):
         classes: Probabilities | None = None,
     ) -> Sheet:
         """The text at a layer, by default the last, and every layer by words, or by tokens."""
+        if scale not in SCALES:
+            raise UnknownName("scale", scale, SCALES)
         layer = len(self.scores) - 1 if layer is None else layer
         return layers_sheet(self, layer, level, scale, statement, classes)
 

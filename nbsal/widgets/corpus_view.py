@@ -14,7 +14,7 @@ from nbsal.render.headline import Phrase, phrases
 from nbsal.render.sheet import Block, Heading, Note
 from nbsal.support.errors import Cancelled, InputError, NbsalError
 from nbsal.support.progress import Meter
-from nbsal.support.validation import Text, check_one_per_text, plural, text_list
+from nbsal.support.validation import Text, check_one_per_text, checked, plural, text_list
 from nbsal.widgets.base import STEPS, View
 from nbsal.widgets.content import table_rows
 from nbsal.widgets.content.confusion import Confusion
@@ -30,6 +30,7 @@ LONGEST = 160  # characters of a text that is not explained yet
 FILTERS = ("sort", "descending", "label", "wrong", "token", "cell")
 
 
+@checked
 class CorpusView(Shading, View):
     """A view of a sequence of Saliency, or of an explainer and texts; `explain(texts)` shows other texts.
 

@@ -30,7 +30,8 @@ def test_the_quickstart_needs_no_base_weights():
     for page in (ROOT / "README.md", ROOT / ".docs" / "index.md"):
         namespace = {}
         exec(compile(examples.blocks(page)[0], str(page), "exec"), namespace)
-        assert namespace["explain"].subject.name == small.NAME
+        assert namespace["view"].subject.name == small.NAME
+        namespace["view"].close()
     assert cli.main(["explain", "A joy."]) == 0
 
 

@@ -379,24 +379,21 @@ def picture(result: AnswerResult, selected: Sequence[int], struck: Sequence[Stru
     if own is not None and own.rival:
         return replace(answer.picture_of(own.tokens, own.scores, result.contrast), struck=frozenset(taken))
     fits = own is not None and list(own.tokens) == (list(selected) or answer.reading.content)
-    drawn = answer.picture_of(selected, own.scores if own is not None and fits else None)
-    return replace(drawn, struck=frozenset(taken))
+    return replace(answer.picture_of(selected, own.scores if own and fits else None), struck=frozenset(taken))
 
 
 def struck_tokens(reading: PromptWithReply, struck: Struck) -> list[int]:
     """The positions that are taken out."""
-    units = [unit for unit in reading.units("sentence") if unit.source == struck.source]
-    chosen = units if struck.sentence is None else units[struck.sentence : struck.sentence + 1]
-    return [token for unit in chosen for token in unit.tokens]
+    units = [unit.tokens for unit in reading.units("sentence") if unit.source == struck.source]
+    chosen = units if struck.sentence is None else units[struck.sentence :][:1]
+    return [token for tokens in chosen for token in tokens]
 
 
 def span_trait(span: SpanScores | None) -> dict[str, Any]:
-    if span is None:
-        return {}
-    return {"tokens": list(span.tokens), "rival": span.rival, "scores": wire.scores([span.scores])}
+    scores = span and {"tokens": list(span.tokens), "rival": span.rival, "scores": wire.scores([span.scores])}
+    return scores or {}
 
 
 def method_traits_of(explainer: Any) -> dict[str, Any]:
     """The traits of an explainer's method that the view has."""
-    traits = method_traits(explainer.method)
-    return {name: traits[name] for name in ("method", "layer")}
+    return {name: value for name, value in method_traits(explainer.method).items() if name in ("method", "layer")}
