@@ -168,10 +168,10 @@ class Compare(ExplainerView):
         return [result.statement()]
 
     def publish(self, result: ComparedPair) -> dict[str, Any]:
-        first, second = result.both
+        first, second = result.rows()
         scores = wire.scores([first.scores, second.scores])
         traits = super().publish(first)
-        settings = "; ".join(f"{badge}: {each.settings()}" for badge, each in zip(BADGES, result.both, strict=True))
+        settings = "; ".join(f"{badge}: {each.settings()}" for badge, each in zip(BADGES, result.rows(), strict=True))
         summary = {"notes": result.notes(), "settings": settings, "same_model": result.same_model}
         summary["signed"] = first.signed or second.signed
         findings = {level: _finding(replace(result, level=level)) for level in LEVELS}
@@ -185,7 +185,7 @@ class Compare(ExplainerView):
         }
 
     def _can_check(self, result: Any) -> bool:
-        return isinstance(result, ComparedPair) and all(map(super()._can_check, result.both))
+        return isinstance(result, ComparedPair) and all(map(super()._can_check, result.rows()))
 
     def _is_checked(self, result: Any) -> bool:
         return len(result.checks) == 2 and not any(check.first for check in result.checks.values())
@@ -206,14 +206,14 @@ class Compare(ExplainerView):
     ) -> HiddenWords:
         """The words of A (row 0) or of B, which are hidden in the same way for both."""
         explainers, own = self.explainers_for(inputs), (inputs, _other_inputs(inputs))[row]
-        ablation = self._ablation_for(result.both[row], explainers[row].subject)
+        ablation = self._ablation_for(result.rows()[row], explainers[row].subject)
         way = checking.way_of(*(each.method for each in explainers))
-        words: HiddenWords = checking.words_of(result.both[row], ablation, way, own["target"], recorded)
+        words: HiddenWords = checking.words_of(result.rows()[row], ablation, way, own["target"], recorded)
         return words
 
     def _show_check(self, job: jobs.Job, before: Any, checked: Any) -> None:
         with self._lock, self.hold_sync():
-            if self._check_job is job and self._computed.both == before.both:
+            if self._check_job is job and self._computed.rows() == before.rows():
                 self.replace_result(checked)
                 self._findings = {level: _finding(replace(checked, level=level)) for level in LEVELS}
 

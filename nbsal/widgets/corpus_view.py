@@ -14,7 +14,7 @@ from nbsal.render.headline import Phrase, phrases
 from nbsal.render.sheet import Block, Heading, Note
 from nbsal.support.errors import Cancelled, InputError, NbsalError
 from nbsal.support.progress import Meter
-from nbsal.support.validation import Text, check_one_per_text, checked, plural, text_list
+from nbsal.support.validation import Text, check_one_per_text, check_texts, checked, plural, text_list
 from nbsal.widgets.base import STEPS, View
 from nbsal.widgets.content import table_rows
 from nbsal.widgets.content.confusion import Confusion
@@ -68,7 +68,7 @@ class CorpusView(Shading, View):
         labels: Iterable[Any] | None = None,
         **settings: Any,
     ) -> None:
-        self._texts = [] if texts is None else list_texts(texts)
+        self._texts = [] if texts is None else check_texts(list(text_list(texts)))
         self._labels = None if labels is None else list(labels)
         self._columns = Columns()
         self._saliencies: Sequence[Saliency] = []
@@ -102,7 +102,7 @@ class CorpusView(Shading, View):
         if self.explainer is None or self.plain_result is not None:
             message = f"This {type(self).__name__} shows finished results. Pass an Explainer to show other texts."
             raise InputError(message, argument="texts", value=texts)
-        texts = list_texts(texts)
+        texts = check_texts(list(text_list(texts)))
         self._label_texts(None if labels is None else list(labels), len(texts))
         self._texts, self._saliencies, self._checked, self._failed = texts, [], {}, {}
         self.set_trait("cell", None)
@@ -179,7 +179,7 @@ class CorpusView(Shading, View):
         return self.summarize(self._saliencies, inputs, job)
 
     def summarize(self, saliencies: Sequence[Saliency], inputs: dict[str, Any], job: jobs.Job) -> Any:
-        """The result that the view shows of these explanations; its `table` is that of `list_texts`."""
+        """The result that the view shows of these explanations; its `table` is that of `table_of`."""
         raise NotImplementedError(f"{type(self).__name__}: implement summarize(self, saliencies, inputs, job).")
 
     def table_of(
@@ -295,11 +295,3 @@ class CorpusView(Shading, View):
                 message = f"Without an explainer, labels must be names of classes, not {label!r:.40}."
                 raise InputError(message, argument="labels", value=label)
         return labels
-
-
-def list_texts(texts: Iterable[Text]) -> list[Text]:
-    """The texts as a list, which has at least one."""
-    listed = list(text_list(texts))
-    if not listed:
-        raise InputError("The list of texts is empty. Pass at least one text.", argument="texts", value=texts)
-    return listed

@@ -119,6 +119,14 @@ def test_the_view_below_is_replaced_closed_and_in_the_picture(view):
     assert second.comm is None
 
 
+def test_the_picture_of_a_cell_follows_the_view_below(view):
+    after, drawn = view.next("games").wait(), []
+    view._snapshots.refresh = lambda: drawn.append(view.below.text)
+    after.text = "A dull bore."
+    after.wait()
+    assert "A dull bore." in drawn
+
+
 def test_unknown_steps_are_refused_and_finished_results_have_none(view, small):
     with refuses("name", UnknownName) as caught:
         view.next("fix")

@@ -53,12 +53,8 @@ class ComparedPair:
             message = "Compare needs two explanations of the same text with the same tokens."
             raise InputError(message, argument="other", value=self.second)
 
-    def rows(self) -> Sequence[Saliency]:
-        """The explanations of both."""
-        return self.both
-
-    @property
-    def both(self) -> tuple[Saliency, Saliency]:
+    def rows(self) -> tuple[Saliency, Saliency]:
+        """The explanations of A and of B."""
         return self.first, self.second
 
     @cached_property
@@ -95,7 +91,7 @@ class ComparedPair:
     @cached_property
     def orders(self) -> tuple[list[int], list[int]]:
         """Both rankings: by the size of the score, for or against; special tokens are not ranked."""
-        orders = (each.word_order if self.level == "word" else each.order for each in self.both)
+        orders = (each.word_order if self.level == "word" else each.order for each in self.rows())
         sized = zip(orders, self._scores, strict=True)
         first, second = (sorted(order, key=lambda i: -abs(scores[i])) for order, scores in sized)
         return first, second
@@ -123,7 +119,7 @@ class ComparedPair:
     @property
     def checks(self) -> dict[int, Check]:
         """What hiding the words of A (0) and of B (1) does, once that was measured."""
-        return {side: each.check for side, each in enumerate(self.both) if each.check is not None}
+        return {side: each.check for side, each in enumerate(self.rows()) if each.check is not None}
 
     def with_check(self, check: Check, side: int) -> "ComparedPair":
         """The pair with what hiding the words of one of both does."""
@@ -133,7 +129,7 @@ class ComparedPair:
     @property
     def same_model(self) -> bool:
         """Whether one model explained both, as far as their results show."""
-        first, second = (saliency.probabilities for saliency in self.both)
+        first, second = (saliency.probabilities for saliency in self.rows())
         alike = first.shape == second.shape and np.allclose(first, second, atol=1e-4)
         return alike and self._one_model
 
@@ -143,13 +139,13 @@ class ComparedPair:
 
     def sentence(self) -> list[Phrase]:
         """What was decided; opposite signs; which of both hiding supports; and how far their rankings agree."""
-        hidden = verdict(self.both, self.same_model and self.first.target == self.second.target)
+        hidden = verdict(self.rows(), self.same_model and self.first.target == self.second.target)
         ranks = phrases(self._strongest(), self._largest_difference(), ".")
         return phrases(self._decisions(), self._opposite_signs(), hidden, ranks)
 
     def statement(self) -> Statement:
         """The sentence, and how its verdict was reached."""
-        return compared(self.both, self.sentence())
+        return compared(self.rows(), self.sentence())
 
     def heading(self) -> str:
         """How far the rankings agree, which are blind to signs."""
@@ -187,7 +183,7 @@ class ComparedPair:
 
     def texts(self, difference: bool = False) -> list[tuple[str, Marked]]:
         """The text as A and as B explains it; and, if asked, coloured by the difference of their shares."""
-        named = zip(BADGES, self._settings(), self.both, self.largest, strict=True)
+        named = zip(BADGES, self._settings(), self.rows(), self.largest, strict=True)
         texts = [(f"{badge}: {s}", Marked(each.scored_spans(self.level), top)) for badge, s, each, top in named]
         if difference:
             tokens = replace(self, level="token")
@@ -206,7 +202,7 @@ class ComparedPair:
             f"{badge}: {f'{model}, ' if named and model else ''}{setting}"
             for badge, model, setting in zip(BADGES, self._models, self._settings(), strict=True)
         ]
-        warnings = [saliency.notes()[1:] for saliency in self.both]
+        warnings = [saliency.notes()[1:] for saliency in self.rows()]
         shared = [note for note in warnings[0] if note in warnings[1]]
         others = [
             f"{badge}: {note}"
@@ -218,18 +214,18 @@ class ComparedPair:
 
     @property
     def _one_model(self) -> bool:
-        first, second = (saliency.provenance.get("model") for saliency in self.both)
+        first, second = (saliency.provenance.get("model") for saliency in self.rows())
         return bool(first == second)
 
     @property
     def _models(self) -> list[str]:
-        return [model_name(str(saliency.provenance.get("model", ""))) for saliency in self.both]
+        return [model_name(str(saliency.provenance.get("model", ""))) for saliency in self.rows()]
 
     @cached_property
     def _scores(self) -> tuple[Floats, Floats]:
         if self.level == "token":
             return self.first.scores, self.second.scores
-        first, second = (np.array(saliency.word_scores) for saliency in self.both)
+        first, second = (np.array(saliency.word_scores) for saliency in self.rows())
         return first, second
 
     @cached_property
@@ -241,16 +237,16 @@ class ComparedPair:
 
     def _settings(self) -> list[str]:
         """The method and layer of each, as the notes name them."""
-        named = zip(self.both, self._models, strict=True)
+        named = zip(self.rows(), self._models, strict=True)
         return [saliency.notes()[0].removeprefix(f"{model} · ") for saliency, model in named]
 
     def _decisions(self) -> list[Phrase]:
         """The prediction of the model, or of both; and what is explained, if that is something else."""
-        first, second = self.both
+        first, second = self.rows()
         if not self.same_model:
             return phrases("A: ", decision(first.facts()), "; B: ", decision(second.facts()), ". ")
         lead = phrases(decision(first.facts()), ". ")
-        a, b = (("class", each.display_name(each.target)) for each in self.both)
+        a, b = (("class", each.display_name(each.target)) for each in self.rows())
         if first.target != second.target:
             return phrases(lead, "A explains ", a, ", B ", b, ". ")
         return phrases(lead, "Both explain ", a, ". ") if first.contrary else lead

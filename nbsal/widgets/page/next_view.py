@@ -10,7 +10,7 @@ from nbsal.support.errors import UnknownName
 from nbsal.widgets.page.exported import ExportedWidget
 
 MODEL = "IPY_MODEL_"  # how a page names the model of a widget
-IN_PYTHON = "This page cannot show it here. In a cell: view.below"
+IN_PYTHON = "This page cannot show the next view. Run view.below in a cell."
 
 
 class Step(NamedTuple):
