@@ -4,7 +4,7 @@ import pytest
 
 import nbsal
 from nbsal.support.errors import InputError, UnknownName
-from nbsal.widgets import Browse, Compare, Games, Heads, Highlight, Layers, Workbench
+from nbsal.widgets import Audit, Browse, Clouds, Compare, Games, Heads, Highlight, Layers, Workbench
 from nbsal.widgets.content.text_steps import read_texts
 from tests.cases import cases
 from tests.raising import refuses
@@ -42,7 +42,7 @@ def test_a_step_carries_the_text_the_class_and_the_method_along(view, step, kind
 
 def test_the_step_to_all_texts_names_the_word_that_matters_and_the_samples(view):
     after = view.next("texts").wait()
-    assert isinstance(after, Browse) and after.token in TEXT
+    assert isinstance(after, Browse) and after.token and after.token in TEXT
     assert len(after.to_frame()) > 0 and after.to_frame()["text"].str.lower().str.contains(after.token).all()
 
 
@@ -90,6 +90,12 @@ def test_from_a_reply_another_method_answers_and_a_part_has_its_words():
     part = view.next("part").wait()
     assert part.result.target == "Oslo" and part.result.check is not None
     view.close()
+
+
+@pytest.mark.parametrize("kind", [Browse, Clouds, Audit])
+def test_what_is_no_text_is_refused_at_once(kind, small):
+    with pytest.raises(InputError):
+        kind(nbsal.Explainer(small), [3.0, 4.0])
 
 
 def test_what_is_compared_leads_on(small):

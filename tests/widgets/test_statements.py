@@ -56,6 +56,15 @@ def test_no_two_statements_disagree(small, tmp_path, kind, text):
     view.close()
 
 
+def test_a_badge_tells_how_far_a_sentence_was_checked(small, monkeypatch):
+    monkeypatch.setattr(checked_view, "LONGEST", 0.0)  # the whole check is not begun
+    explain = nbsal.Explainer(small)
+    saliency = explain("A warm and funny film, if slow.")
+    first = Highlight(explain, text=saliency.text).wait().result
+    badges = [each.statement().badge for each in (saliency, first, explain.check(saliency))]
+    assert all(badges) and len(set(badges)) == 3
+
+
 def test_what_is_said_is_checked_on_request_or_in_time(small, monkeypatch):
     explain = nbsal.Explainer(small, "decoded-gradcam")
     view = Highlight(explain, text=TEXTS[0], check=False).wait()

@@ -23,7 +23,7 @@ _STYLE = (
 _NEEDS_SCRIPTS = "The controls of this page need its scripts, which have not run."
 # How the modules of built views end.
 _EXPORT = re.compile(r"export\{(?:[^{}]*,)?([\w$]+) as default(?:,[^{}]*)?\};?\s*\Z")
-_INTERNAL = {"_esm", "_css", "_below", "layout", "tabbable", "tooltip"}  # synced traits that a page does not need
+_INTERNAL = {"_esm", "_css", "layout", "tabbable", "tooltip"}  # synced traits that a page does not need
 
 
 @dataclass(frozen=True)
