@@ -81,7 +81,7 @@ def test_a_check_that_ends_is_said_at_once(show, sheet, small):
     view.wait()
     sheet.evaluate("(findings) => window.view.model.set('_findings', findings)", bench.plain(view._findings))
     expect(root.locator(".nbsal-headline")).to_have_text(view.statement.text())
-    root.get_by_text("by hiding words of A and of B").click()
+    root.get_by_text("those of A and of B").click()
     expect(root.locator(".nbsal-effects span").first).to_have_text(view.statement.effects[0][0])
 
 

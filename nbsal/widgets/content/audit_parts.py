@@ -282,7 +282,7 @@ def _outcome(audit: Audit, text: int, after: int) -> str:
 
 def words_heading(audit: Audit) -> str:
     words, turns = audit.beyond_chance[0], int((audit.words.kind == "turns").sum())
-    verb = f"{'pull' if audit.labels is None else 'mislead'}{'s' * (len(words) == 1)}"
+    verb = f"{'pull' if audit.labels is None else 'mislead'}{'s' * (1 in (len(words), len(audit.words)))}"
     both_ways = f"; {turns} {'turns' if turns == 1 else 'turn'} decisions, for and against" if turns else ""
     return f"{len(words)} of {plural(len(audit.words), 'word')} {verb} the model beyond chance{both_ways}"
 

@@ -45,10 +45,11 @@ def compared(both: Sequence[Saliency], sentence: list[Phrase]) -> Statement:
     return Statement(
         sentence,
         "supported" if any(each.state == "supported" for _, each in statements) else "weak",
-        "by hiding words of A and of B",
+        "those of A and of B",
         tuple(
             (f"{badge}: {label}", value, share) for badge, each in statements for label, value, share in each.effects
         ),
+        badge=statements[0][1].badge,
     )
 
 
