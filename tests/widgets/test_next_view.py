@@ -15,8 +15,9 @@ CSV = 'text,label\n"A funny, warm film.",LABEL_1\nA dull bore.,LABEL_0\nFunny at
 
 
 @pytest.fixture
-def view(small):
-    highlight = Highlight(nbsal.Explainer(small), text=TEXT, target="negative").wait()
+def view():
+    """Of a model that was shown no texts: other tests show some to theirs."""
+    highlight = Highlight(nbsal.Explainer(nbsal.load("demo/reviews-small")), text=TEXT, target="negative").wait()
     yield highlight
     highlight.close()
 
