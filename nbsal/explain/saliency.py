@@ -89,9 +89,9 @@ class Saliency(Explanation):
         """The text, the score and the part of each word."""
         return [(word.text, score, word.segment) for word, score in zip(self.words, self.word_scores, strict=True)]
 
-    def ranked_words(self, count: int) -> list[tuple[str, float]]:
+    def ranked_words(self, count: int, level: str = "word") -> list[tuple[str, float]]:
         """The strongest words, for or against, as a list names them: equal words of a text are one, as in sentences."""
-        return [(word.label, word.score) for word in Ranker(self.row).strongest(self.scores, count)]
+        return [(word.label, word.score) for word in Ranker(self.row, level).strongest(self.scores, count)]
 
     def rows(self) -> "list[Saliency]":
         """The explanations by row of scores: this one."""

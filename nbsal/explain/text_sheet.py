@@ -39,7 +39,7 @@ def saliency_sheet(
     statement = statement or saliency.statement()
     blocks = [
         *text_blocks(saliency, saliency.scored_spans(level), statement, classes, level=level),
-        *word_bars(saliency),
+        *word_bars(saliency, level),
     ]
     return Sheet(statement.text(), blocks, saliency.notes())
 
@@ -53,21 +53,25 @@ def text_blocks(
     level: str = "word",
 ) -> list[Block]:
     """A text under what is said of it, and above its share of the scores and the classes."""
-    legend = Legend(
-        any((span.score or 0.0) < 0 for part in parts for span in part), _high(saliency), _unit(saliency, level)
-    )
-    marked = Marked(parts, largest or largest_score(parts), legend)
+    text = marked_text(saliency, parts, statement, largest, level)
+    return [*text, *share_lines(saliency), *class_line(saliency, classes)]
+
+
+def marked_text(
+    saliency: Any, parts: Parts, statement: Statement, largest: float = 0.0, level: str = "word"
+) -> list[Block]:
+    """A text under what is said of it."""
+    against = any((span.score or 0.0) < 0 for part in parts for span in part)
+    legend = Legend(against, _high(saliency), _unit(saliency, level))
     return [
         Sentence(statement.sentence, statement.notes),
-        marked,
-        *share_lines(saliency),
-        *class_line(saliency, classes),
+        Marked(parts, largest or largest_score(parts), legend),
     ]
 
 
-def word_bars(saliency: Any) -> list[Block]:
-    """The words with the largest scores, the strongest first."""
-    ranked = saliency.ranked_words(WORDS)
+def word_bars(saliency: Any, level: str = "word") -> list[Block]:
+    """The words or tokens with the largest scores, the strongest first."""
+    ranked = saliency.ranked_words(WORDS, level)
     listed = [score for _, score in ranked]
     largest = max(map(abs, listed), default=0.0) or 1.0
     texts, power = score_texts(listed)
@@ -79,7 +83,7 @@ def word_bars(saliency: Any) -> list[Block]:
     return [Heading([("text", "Strongest words")], unit), CellTable(rows, right=(2,))]
 
 
-def class_line(saliency: Any, classes: Probabilities | None = None) -> list[Block]:
+def class_line(saliency: Any, classes: Probabilities | None = None) -> list[Line]:
     """The likeliest classes and the explained one, with their probabilities; nothing where there are none."""
     if classes is None:
         decided = saliency.confidence is not None and saliency.probabilities.ndim == 1

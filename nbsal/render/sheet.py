@@ -5,9 +5,10 @@ on display.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from nbsal.render.colours import SIGNED, Hue
+from nbsal.render.colours import LINEAR, SIGNED, Hue, Scale
 from nbsal.render.headline import Phrase
 from nbsal.render.html import ScoredSpan
 
@@ -30,16 +31,17 @@ class Heading:
 
 @dataclass(frozen=True)
 class Legend:
-    """How to read the shades: from "against", or 0, to "for"; `unit` says what full colour is."""
+    """How to read the shades: from `low`, or 0 where nothing is against, to `high`; `unit` says what full colour is."""
 
     against: bool
     high: str
     unit: str = ""
+    low: str = "against"
 
     @property
     def ends(self) -> tuple[Phrase, Phrase]:
         """The words at both ends."""
-        return ("against", "against") if self.against else ("quiet", "0"), ("for", self.high)
+        return ("against", self.low) if self.against else ("quiet", "0"), ("for", self.high)
 
 
 @dataclass(frozen=True)
@@ -50,16 +52,30 @@ class Marked:
     largest: float
     legend: Legend | None = None
     large: bool = True
+    scale: Scale = LINEAR
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar from zero; `low` and `high` are the least and the largest share in its column."""
+    """A bar from zero; `low` and `high` are the least and the largest share in its column.
+
+    Across it lie a line between the `ends` of an interval, and a `tick`.
+    """
 
     share: float
     low: float = 0.0
     high: float = 1.0
     hue: Hue = SIGNED
+    ends: tuple[float, float] | None = None
+    tick: float = 0.0
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Two bars from one axis, each a share of its half: what is broken to the left, what is corrected to the right."""
+
+    broken: float
+    corrected: float
 
 
 @dataclass(frozen=True)
@@ -82,7 +98,7 @@ class Tile:
     tip: str = ""
 
 
-Cell = str | Sequence[Phrase] | Bar | Dots | ScoredSpan | Marked | Tile
+Cell = str | Sequence[Phrase] | Bar | Balance | Dots | ScoredSpan | Marked | Tile
 
 
 @dataclass(frozen=True)
@@ -128,6 +144,7 @@ class Grid:
     remarks: Sequence[str] = ()
     tips: Sequence[Sequence[str]] = ()
     hue: Hue = SIGNED
+    scale: Scale = LINEAR
 
 
 @dataclass(frozen=True)
@@ -209,3 +226,22 @@ class Sheet:
     title: str
     blocks: Sequence[Block]
     notes: Sequence[str] = field(default=())
+
+
+def coloured(part: Any, scale: Scale) -> Any:
+    """A sheet, a block or a cell whose texts and grids are coloured on a scale; a legend says what is left of it."""
+    if isinstance(part, list | tuple):
+        return [coloured(each, scale) for each in part]
+    if isinstance(part, Legend):
+        high = f"{part.high.removesuffix(' only')} only"
+        return part if scale.signed else replace(part, against=False, high=high)
+    if isinstance(part, Marked) and part.legend and part.legend.low != Legend.low:
+        return replace(part, scale=replace(scale, signed=True))  # a difference has two sides
+    if isinstance(part, Marked):
+        return replace(part, scale=scale, legend=coloured(part.legend, scale))
+    if isinstance(part, Grid):
+        return replace(part, scale=scale)
+    inside = {
+        name: coloured(getattr(part, name), scale) for name in ("blocks", "columns", "rows") if hasattr(part, name)
+    }
+    return replace(part, **inside) if inside else part

@@ -2,18 +2,23 @@
 
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from nbsal.render import colours, fonts
 from nbsal.render.chart import MIDDLE, draw_chart, looks
 from nbsal.render.colours import (
     AGAINST,
+    BAD,
     FAINT,
     FOR,
+    GOOD,
     GREY,
+    LINEAR,
     NEUTRAL,
     SIGNED,
     STRONGEST,
+    Scale,
     bar_colour,
     class_colour,
     colour,
@@ -23,6 +28,7 @@ from nbsal.render.headline import Phrase
 from nbsal.render.html import SMALL, STRUCK, ScoredSpan, escape, line_html
 from nbsal.render.lettering import png
 from nbsal.render.sheet import (
+    Balance,
     Bar,
     Beside,
     Block,
@@ -95,20 +101,20 @@ def _marked(block: Marked) -> str:
     size = "19px;line-height:2" if block.large else "13px;line-height:1.7"
     style = f"margin:4px 0;font-size:{size};white-space:pre-wrap;overflow-wrap:anywhere"
     parts = (
-        f'<p dir="auto" style="{style}">{"".join(span_html(span, block.largest) for span in part)}</p>'
+        f'<p dir="auto" style="{style}">{"".join(span_html(span, block.largest, block.scale) for span in part)}</p>'
         for part in block.parts
     )
     return "".join(parts) + (_legend(block.legend) if block.legend else "")
 
 
-def span_html(span: ScoredSpan, largest: float) -> str:
+def span_html(span: ScoredSpan, largest: float, scale: Scale = LINEAR) -> str:
     """A span as HTML with inline styles; a score as large as `largest` gets full colour."""
     if span.chosen and span.score is None:
         return f'<span style="border-bottom:2px solid currentColor;font-weight:bold">{escape(span.text)}</span>'
     if span.score is None:
         text = escape(span.text)
         return f'<span style="opacity:.6" title="{escape(span.tip)}">{text}</span>' if span.tip else text
-    (r, g, b), alpha = colour(span.score, largest)
+    (r, g, b), alpha = colour(span.score, largest, scale)
     style = f"background-color:rgba({r},{g},{b},{alpha:.3f});border-radius:3px;padding:1px 0"
     style += ";font-weight:bold" if span.chosen else ""
     if span.struck:
@@ -169,6 +175,9 @@ def _cell_style(block: CellTable, column: int, cell: Cell = "") -> str:
 def _cell(cell: Cell, length: int = LENGTH, height: int = TALL) -> str:
     if isinstance(cell, Bar):
         return _bar(cell, length, height)
+    if isinstance(cell, Balance):
+        left = _bar(Bar(-cell.broken, -1.0, 0.0, BAD), length // 2, height)
+        return left + _bar(Bar(cell.corrected, hue=GOOD), length // 2, height)
     if isinstance(cell, Dots):
         return _dots(cell, length)
     if isinstance(cell, ScoredSpan):
@@ -182,6 +191,8 @@ def _cell(cell: Cell, length: int = LENGTH, height: int = TALL) -> str:
 
 def _bar(bar: Bar, length: int, height: int) -> str:
     """A bar from the zero of its column; what is a share of a whole has a ground."""
+    if bar.ends:
+        return _interval(bar, bar.ends, length, height)
     hue, scale = bar_colour(bar.hue, bar.share, anywhere=True), length / (bar.high - bar.low)
     before, size = round((min(bar.share, 0.0) - bar.low) * scale), round(abs(bar.share) * scale)
     shape = f"display:inline-block;vertical-align:middle;height:{height}px"
@@ -189,6 +200,26 @@ def _bar(bar: Bar, length: int, height: int) -> str:
     filled = f'<span style="{shape};margin-left:{before}px;width:{size}px;background-color:{hue}{edge}"></span>'
     ground = ";background-color:rgba(128,128,128,.25)" if bar.hue == GREY else ""
     return f'<span style="{shape};width:{length}px;line-height:0{ground}">{filled}</span>'
+
+
+def _interval(bar: Bar, ends: tuple[float, float], length: int, height: int) -> str:
+    """A bar cut where its line begins and ends and at its tick, since sanitizers let nothing lie on another."""
+    cuts = sorted(
+        {
+            round(length * min(max(place, 0.0), bar.high) / bar.high)
+            for place in (0, bar.share, *ends, bar.tick, bar.high)
+        }
+    )
+    pieces = ""
+    for begin, end in pairwise(cuts):
+        hue = bar_colour(bar.hue, bar.share) if end <= round(length * bar.share / bar.high) else "rgba(128,128,128,.25)"
+        line = "2px solid" if length * ends[0] / bar.high - 1 < begin and end < length * ends[1] / bar.high + 1 else "0"
+        tick = "2px solid" if begin == round(length * bar.tick / bar.high) else "0"
+        pieces += (
+            f'<span style="display:inline-block;box-sizing:border-box;width:{end - begin}px;height:{height}px;'
+            f'background-color:{hue};border:0;border-bottom:{line};border-left:{tick}"></span>'
+        )
+    return f'<span style="display:inline-block;vertical-align:middle;line-height:0;width:{length}px">{pieces}</span>'
 
 
 def _dots(dots: Dots, length: int) -> str:
@@ -236,7 +267,7 @@ def _grid_row(block: Grid, row: int) -> str:
 
 def _grid_cell(block: Grid, row: int, column: int) -> str:
     share = block.shares[row][column]
-    (r, g, b), alpha = colour(share, 1.0) if block.hue == SIGNED else (NEUTRAL, STRONGEST * share)
+    (r, g, b), alpha = colour(share, 1.0, block.scale) if block.hue == SIGNED else (NEUTRAL, STRONGEST * share)
     line = f"border-bottom:2px dashed rgb({r},{g},{b})" if share < 0 and alpha >= FAINT else "border:0"
     box = f"background-color:rgba({r},{g},{b},{alpha:.3f});{line};box-sizing:border-box;width:{CELL}px;height:18px"
     tip = f' title="{escape(block.tips[row][column])}"' if block.tips else ""

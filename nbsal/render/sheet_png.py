@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from nbsal.render import colours
 from nbsal.render.canvas import FAINT, LINE, PALE, PLAIN, SMALL, Canvas, shade_of, tint
 from nbsal.render.chart import looks
-from nbsal.render.colours import GREY, SIGNED
+from nbsal.render.colours import BAD, GOOD, GREY, SIGNED
 from nbsal.render.headline import Phrase
 from nbsal.render.html import ScoredSpan, visible
 from nbsal.render.lettering import Run, break_lines, png
 from nbsal.render.sheet import (
+    Balance,
     Bar,
     Beside,
     Block,
@@ -85,13 +86,13 @@ def _heading(canvas: Canvas, block: Heading, left: float, top: float, room: floa
 def _marked(canvas: Canvas, block: Marked, left: float, top: float, room: float) -> float:
     size, height = (TEXT, 38.0) if block.large else (PLAIN, 23.0)
     for part in block.parts:
-        runs = [_marked_run(span, block.largest, size) for span in part]
+        runs = [_marked_run(span, block.largest, size, block.scale) for span in part]
         top = canvas.write([runs], left, top, room, height) + 2
     return _legend(canvas, block.legend, left, top) if block.legend else top
 
 
-def _marked_run(span: ScoredSpan, largest: float, size: float) -> Run:
-    return Run(span.text, size, span.chosen, (span, largest))
+def _marked_run(span: ScoredSpan, largest: float, size: float, scale: colours.Scale = colours.LINEAR) -> Run:
+    return Run(span.text, size, span.chosen, (span, largest, scale))
 
 
 def _legend(canvas: Canvas, legend: Legend, left: float, top: float, room: float = WIDTH) -> float:
@@ -139,7 +140,7 @@ def _width(cell: Any, size: float = PLAIN) -> float:
     """How wide a cell is in one line."""
     if isinstance(cell, Choice):
         return Run(cell.name, size, cell.chosen).width + Run(cell.value, size, cell.chosen).width + SHORT + 16
-    if isinstance(cell, Bar | Dots):
+    if isinstance(cell, Bar | Balance | Dots):
         return LENGTH
     if isinstance(cell, Tile):
         return max(Run(cell.text, SMALL, bold=True).width + 8, CELL)
@@ -174,7 +175,7 @@ def _table(canvas: Canvas, block: CellTable, left: float, top: float, room: floa
         for y in (top, bottom) if number == block.chosen else ():
             canvas.stroke(left, y, x - GAP, hue=colours.INK, width=1.2)
         top = bottom + 2
-    return top + 4
+    return top + 8
 
 
 def _draw_cell(
@@ -182,6 +183,9 @@ def _draw_cell(
 ) -> float:
     if isinstance(cell, Bar):
         return _draw_bar(canvas, cell, left, top, width, BAR if size == PLAIN else THIN)
+    if isinstance(cell, Balance):
+        _draw_bar(canvas, Bar(-cell.broken, -1.0, 0.0, BAD), left, top, width / 2)
+        return _draw_bar(canvas, Bar(cell.corrected, hue=GOOD), left + width / 2, top, width / 2)
     if isinstance(cell, Dots):
         return _draw_dots(canvas, cell, left, top, width)
     if isinstance(cell, Tile):
@@ -202,8 +206,13 @@ def _draw_bar(canvas: Canvas, bar: Bar, left: float, top: float, length: float, 
         canvas.stroke(zero, top - 1, zero, top + LINE + 1, hue=PALE, width=1)
     begin, size = zero + min(bar.share, 0.0) * scale, abs(bar.share) * scale
     canvas.boxes.append((begin, middle - height / 2, size, height, hue))
-    if bar.hue == SIGNED and bar.share < 0:
-        canvas.stroke(begin, middle + height / 2, begin + size, hue="#1a5fa8", dashed=True)
+    if bar.share < 0:
+        edge = "#1a5fa8" if bar.hue == SIGNED else colours.INK
+        canvas.stroke(begin, middle + height / 2, begin + size, hue=edge, dashed=True)
+    if bar.ends:
+        low, high, tick = (left + min(place, bar.high) * scale for place in (*bar.ends, bar.tick))
+        canvas.stroke(low, middle, high, hue=colours.INK)
+        canvas.stroke(tick, middle - height, tick, middle + height, hue=colours.INK)
     return top + LINE
 
 
@@ -237,7 +246,7 @@ def _grid(canvas: Canvas, block: Grid, left: float, top: float, room: float) -> 
         canvas.write([[run]], start - 8 - run.width, top, room, CELL, colours.INK if run.bold else FAINT)
         remark = block.remarks[row] if block.remarks else ""
         for k, x in enumerate(places):
-            _draw_grid_cell(canvas, 0.0 if remark else block.shares[row][k], x, top, block.hue)
+            _draw_grid_cell(canvas, 0.0 if remark else block.shares[row][k], x, top, block)
         if remark:
             canvas.write([_runs(remark, SMALL)], start + 6, top, room, CELL, FAINT)
         for y in (top - 0.5, top + CELL - 0.5) if run.bold and places else ():
@@ -246,9 +255,9 @@ def _grid(canvas: Canvas, block: Grid, left: float, top: float, room: float) -> 
     return top + 6
 
 
-def _draw_grid_cell(canvas: Canvas, share: float, left: float, top: float, hue: colours.Hue) -> None:
-    shade, faint = shade_of(share)
-    if hue != SIGNED:
+def _draw_grid_cell(canvas: Canvas, share: float, left: float, top: float, grid: Grid) -> None:
+    shade, faint = shade_of(share, grid.scale)
+    if grid.hue != SIGNED:
         shade = tint(colours.rgb(None), share)
     canvas.boxes.append((left, top, CELL - 1, CELL - 1, "#f4f4f5"))
     canvas.boxes.append((left, top, CELL - 1, CELL - 1, shade))

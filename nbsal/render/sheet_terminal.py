@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nbsal.render.colours import GREY
+from nbsal.render.colours import GREY, STRONGEST, Scale, colour
 from nbsal.render.headline import Phrase, plain
 from nbsal.render.html import ScoredSpan, terminal, visible
 from nbsal.render.sheet import (
+    Balance,
     Bar,
     Beside,
     Block,
@@ -30,6 +31,7 @@ from nbsal.render.sheet import (
 
 LENGTH, SHORT = 20, 5  # characters of a bar in a table, and of one in a line
 SOLID, DOTTED, CHOSEN = "\u2588\u2592\u25b8"
+LINE, STRUCK, TICK = "\u2500\u2593\u2502"  # of an interval: beyond its bar, on it, and a rate beside it
 SHADES, AGAINST = " \u2591\u2592\u2593\u2588", " \u2581\u2583\u2585\u2587"  # of the cells of a grid
 
 
@@ -45,7 +47,7 @@ def _blocks(blocks: Sequence[Block], colours: bool) -> list[str]:
 
 def _marked(block: Marked, colours: bool) -> list[str]:
     legend = _legend(block.legend) if block.legend else []
-    return [terminal(block.parts, block.largest, colours), *legend]
+    return [terminal(block.parts, block.largest, colours, block.scale), *legend]
 
 
 def _legend(legend: Legend) -> list[str]:
@@ -69,8 +71,13 @@ def _cell(cell: Cell | Choice, length: int, colours: bool) -> str:
         return frame.format(f"{visible(cell.name)} {_cell(Bar(cell.share, hue=GREY), SHORT, colours)} {cell.value}")
     if isinstance(cell, Bar):
         scale = length / (cell.high - cell.low)
+        if cell.ends:
+            return _interval(cell, cell.ends, scale).ljust(length)
         begin, size = round((min(cell.share, 0.0) - cell.low) * scale), round(abs(cell.share) * scale)
         return (" " * begin + (SOLID if cell.share >= 0 else DOTTED) * size).ljust(length)
+    if isinstance(cell, Balance):
+        bars = Bar(-cell.broken, -1.0, 0.0), Bar(cell.corrected)
+        return "".join(_cell(bar, length // 2, colours) for bar in bars)
     if isinstance(cell, Dots):
         places = {
             round((share - cell.low) / (cell.high - cell.low) * length): sign
@@ -84,6 +91,13 @@ def _cell(cell: Cell | Choice, length: int, colours: bool) -> str:
     if isinstance(cell, Tile):
         return visible(cell.text) if cell.on else f"({visible(cell.text)})"
     return _words(cell)
+
+
+def _interval(bar: Bar, ends: tuple[float, float], scale: float) -> str:
+    """A bar and the line after or on it, and a tick."""
+    size, low, high, tick = (round(place * scale) for place in (bar.share, *ends, bar.tick))
+    signs = (((" ", LINE), (SOLID, STRUCK))[at < size][low <= at < high] for at in range(max(size, high, tick + 1)))
+    return "".join(TICK if at == tick else sign for at, sign in enumerate(signs))
 
 
 def _chart(block: Chart, colours: bool) -> list[str]:
@@ -109,7 +123,7 @@ def _table(block: CellTable, colours: bool) -> list[str]:
 def _grid(block: Grid, colours: bool) -> list[str]:
     size, lines = max(map(len, block.rows), default=0), [" ".join(map(visible, block.columns))]
     for row, name in enumerate(block.rows):
-        cells = "".join(_grid_cell(share) for share in block.shares[row])
+        cells = "".join(_grid_cell(share, block.scale) for share in block.shares[row])
         remark = block.remarks[row] if block.remarks else ""
         lines.append(
             f"{visible(name):>{size}} {CHOSEN if row == block.chosen else ' '} {visible(remark) or cells}".rstrip()
@@ -117,8 +131,8 @@ def _grid(block: Grid, colours: bool) -> list[str]:
     return lines
 
 
-def _grid_cell(share: float) -> str:
-    strength = round(4 * min(1.0, abs(share)))
+def _grid_cell(share: float, scale: Scale) -> str:
+    strength = round(4 * colour(share, 1.0, scale)[1] / STRONGEST)
     return 2 * (SHADES if share >= 0 else AGAINST)[strength]
 
 

@@ -26,6 +26,7 @@ from nbsal.render.headline import (
     phrases,
     plain,
 )
+from nbsal.render.scores import value_text
 from nbsal.support.validation import plural
 
 LEANING = 0.6  # probability below which a decision is doubtful
@@ -319,7 +320,7 @@ class _Checked:
         return named_words([self.check.candidates[number] for number in numbers], self.facts)
 
     def _value(self, value: float) -> str:
-        return confidence(value) if self.check.probable else f"{value:.4g}".replace("-", "\u2212")
+        return confidence(value) if self.check.probable else value_text(value)
 
     def _count(self) -> str:
         """ "three random words" """

@@ -13,8 +13,10 @@ from nbsal.evaluation.audit.word_table import KINDS, adjusted_p, speaks_for
 from nbsal.explain.saliency import Saliency
 from nbsal.model.text.tokens import Row
 from nbsal.render import html
+from nbsal.render.colours import GOOD, GREY
 from nbsal.render.headline import Phrase, in_row, percent, phrases, plain
 from nbsal.render.names import word_name
+from nbsal.render.sheet import Balance, Bar, Block, Cell, CellTable, Heading, Note
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
 from nbsal.widgets.content.text_table import Listing, Remark, TablePage
@@ -28,6 +30,7 @@ JUDGED = (  # columns after the word, its class and its texts: title, kind, name
 )
 NEUTRAL = (("", "right", "flips"), ("changes", "number", "flips"), ("pull", "score", "pull"))
 LISTED = 12  # words of a sentence
+ROWS = 24  # words, and slices, of a copy
 NONE = "\N{EN DASH}"
 Wired = dict[str, Any]
 
@@ -210,7 +213,7 @@ def words_trait(audit: Audit, is_complete: bool, picked: int) -> Wired:
     in_list = plain(in_row([[("text", word)] for word in [*idle[:LISTED], *more]]))
     return {
         "heading": words_heading(audit) if is_complete else f"{plural(len(audit.words), 'word')} tried so far",
-        "note": f"A: {own[0]} · B: {own[1]}" if len(own) > 1 else "",
+        "note": " · ".join([*([f"A: {own[0]}", f"B: {own[1]}"] if len(own) > 1 else []), *_signs(records)]),
         "tip": tables.adjustment(audit),
         "columns": ["Word", "speaks for", "texts", *(title for title, *_ in (JUDGED if judged else NEUTRAL))],
         "rows": [_word(row, ends, most, judged) for row in records if changes[row["word"]]],
@@ -220,23 +223,70 @@ def words_trait(audit: Audit, is_complete: bool, picked: int) -> Wired:
     }
 
 
+def words_blocks(words: Wired, picked: Sequence[str]) -> list[Block]:
+    """The words as the page shows them; of two models, the bars of B are below those of A."""
+    rows = [cells for row in words["rows"][:ROWS] for cells in _rows_of(row)]
+    chosen = next((at for at, row in enumerate(words["rows"][:ROWS]) if [row["word"]] == list(picked)), None)
+    each = len(rows) // max(1, len(words["rows"][:ROWS]))  # rows of a word
+    head = [title for at, title in enumerate(words["columns"]) if title or words["columns"][at - 1]]
+    right = [column for column, title in enumerate(head) if title and column > 1]
+    table = [CellTable(rows, head, right, None if chosen is None else chosen * each)] if rows else []
+    return [Heading(phrases(words["heading"]), words["note"]), *table, *_more(words["rows"]), *_note(words["rest"])]
+
+
+def _rows_of(row: Wired) -> Iterator[list[Cell]]:
+    """A row of a word for each model; what is said of both is in the first."""
+    bars = [cell for cell in row["cells"] if isinstance(cell, dict)]
+    texts = [f"{row['name']} {row['kind'][:1]}".rstrip(), *(cell for cell in row["cells"] if isinstance(cell, str))]
+    place = 1 + row["cells"].index(bars[0])
+    for model, shares in enumerate(zip(*(next(iter(cell.values())) for cell in bars), strict=True)):
+        bar = Balance(*shares) if len(shares) == 2 else Bar(shares[0], hue=GOOD)
+        words: list[Cell] = ["" if model else text for text in texts]
+        yield [*words[:place], bar, *words[place:]]
+
+
+def slices_blocks(data: Wired) -> list[Block]:
+    """The slices as the page shows them."""
+    if not data:
+        return []
+    rows = [
+        (row["name"], Bar(rate, hue=GREY, ends=(low, high), tick=rest), _slice_phrases(row))
+        for row in data["rows"][:ROWS]
+        for rate, low, high, rest in [row["bar"]]
+    ]
+    return [Heading(phrases(data["heading"]), data["note"]), CellTable(rows), *_more(data["rows"])]
+
+
+def _more(rows: Sequence[Wired]) -> list[Note]:
+    """How many rows a copy leaves out."""
+    return _note(f"{len(rows) - ROWS} more" if len(rows) > ROWS else "")
+
+
+def _note(text: str) -> list[Note]:
+    return [Note(text)] if text else []
+
+
+def _slice_phrases(row: Wired) -> list[Phrase]:
+    mark = [("class", f"{row['mark']} ")] if row["mark"] else []
+    return phrases(*mark, ("class", row["rate"]), f" {row['text']}")
+
+
 def _hide_label(count: int) -> str:
     """What the press is called that hides the picked words everywhere."""
     return "" if not count else "Hide it in every text" if count == 1 else "Hide them in every text"
 
 
 def slices_trait(audit: Audit) -> Wired:
-    """The slices as bars on an axis from 0 to the largest rate."""
+    """The slices as bars from 0 to the largest rate."""
     if audit.labels is None or not len(audit.slices):
         return {}
     frame, beyond = slices.without_complements(audit), set(audit.beyond_chance[1].index)
     rows: list[Any] = list(frame.itertuples())
-    most = max(0.01, float(frame[["high", "rest"]].max().max()))
+    most = max(0.01, float(frame[["high", "rest"]].max().max()))  # the length of the longest bar
     differ = "differs" if len(beyond) == 1 else "differ"
     return {
         "heading": f"{len(beyond)} of {plural(len(audit.slices), 'slice')} {differ} from all other texts beyond chance",
         "note": "bar: error rate · line: 95 % interval · tick: all other texts",
-        "axis": ["0", percent(most / 2, 0), percent(most, 0)],
         "rows": [
             {
                 "name": _slice_name(row),
@@ -305,6 +355,14 @@ def _word(row: Mapping[Any, Any], ends: Sequence[str], most: int, judged: bool) 
         "values": [row["word"], label, int(row["texts"]), *(_number(each[0]) for each in values)],
         "line": "".join(_measured(row, label, ends, judged)),
     }
+
+
+def _signs(records: Sequence[Mapping[Any, Any]]) -> list[str]:
+    """What each sign after a word says."""
+    signs: dict[str, list[str]] = {}
+    for kind in dict.fromkeys(KINDS[row["kind"]] for row in records if row["kind"]):
+        signs.setdefault(kind[0], []).append(kind[2:])
+    return [f"{sign} {' or '.join(said)}" for sign, said in signs.items()]
 
 
 def _cell(most: int, column: tuple[str, str, str], values: Sequence[Any]) -> str | dict[str, list[float]]:

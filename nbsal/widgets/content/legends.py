@@ -12,6 +12,7 @@ from nbsal.explain.explained import Floats
 from nbsal.explain.ranked import Ranked, Ranker
 from nbsal.model.text.tokens import Row
 from nbsal.render.headline import name_in_sentence, percent
+from nbsal.render.html import label
 from nbsal.render.scores import score_text, score_texts
 
 MOST = 0.5  # share of the score on special tokens above which a reader is warned
@@ -97,4 +98,4 @@ def _strongest(words: Words, scores: Floats) -> dict[str, list[str]]:
 
 
 def _named(text: str, score: float) -> list[str]:
-    return [name_in_sentence(text), score_text(score)] if score else ["", ""]
+    return [name_in_sentence(label(text)), score_text(score)] if score else ["", ""]

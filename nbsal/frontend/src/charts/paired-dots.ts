@@ -6,8 +6,6 @@ import type { ComparedRow, CompareTraits } from "../page/traits";
 import { markList } from "../panels/ranking";
 import type { Mark } from "../text/marks";
 
-const RANKED = "ranked by size, for or against";
-
 /** The letter of an explanation, in a ring for A and on a disc for B. */
 export const badge = (letter: string) =>
   h("span", { class: `nbsal-letter nbsal-letter-${letter.toLowerCase()}` }, letter);
@@ -15,20 +13,18 @@ export const badge = (letter: string) =>
 export function pairedDots(context: Context<CompareTraits>) {
   const words = markList(context, "The strongest words", "nbsal-ranking nbsal-dots");
   const [heading, unit] = [h("h3"), h("span")];
-  const key = ["A", "B"].map((letter) => h("span", {}, badge(""), ` ${letter}`));
-  key[1].firstElementChild?.classList.add("nbsal-letter-b");
   const node = h(
     "section",
     { class: "nbsal-panel nbsal-evidence" },
     h("header", {}, heading, unit),
     words.list,
-    h("p", { class: "nbsal-key" }, ...key, h("span", {}, RANKED)),
+    h("p", { class: "nbsal-quiet" }, context.get("_key")),
   );
   return {
     node,
     draw(marks: Mark[], rows: ComparedRow[], finding: string, strongest: string) {
       heading.textContent = finding;
-      heading.title = `Kendall\u2019s \u03c4 of both rankings of all words, ${RANKED}`;
+      heading.title = "Kendall\u2019s \u03c4 of both rankings of all words";
       unit.textContent = `100 % = ${strongest}`;
       const values = rows.flatMap(({ shares }) => shares);
       const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];

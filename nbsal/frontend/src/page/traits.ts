@@ -222,6 +222,8 @@ export interface CompareTraits extends ShadedTraits {
   /** Whether the difference is shown too. */
   difference: boolean;
   _findings: OrEmpty<Record<Level, ComparedFindings>>;
+  /** What the ring and the disc are. */
+  _key: string;
   _other_choices: Choices;
   _other: OrEmpty<Decision>;
   _result: Partial<Decision & { same_model: boolean }>;

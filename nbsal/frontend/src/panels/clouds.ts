@@ -36,9 +36,9 @@ export function cloudPanel(context: CloudsContext) {
   return {
     node,
     draw() {
-      const { overlap: finding = "", hint: next = "", explained = 0, total = 0 } = get("_summary");
+      const { overlap: finding = "", hint: next = "", choose = "", explained = 0, total = 0 } = get("_summary");
       overlap.textContent = finding;
-      hint = next;
+      hint = live ? next + choose : next;
       if (!line.querySelector("b")) readout.say(null);
       // While texts are explained, words that are being read stay; those of all texts follow.
       if (acted || explained === total || !size) clouds.draw(get("_clouds"));

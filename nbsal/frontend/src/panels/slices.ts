@@ -8,7 +8,7 @@ import { h } from "../page/dom";
 const PROPERTIES = ["--now", "--low", "--high", "--before"];
 
 export function sliceBars({ get, set, on, live, signal }: Context<AuditTraits>) {
-  const [heading, note, axis] = [h("h3"), h("span"), h("div", { class: "nbsal-axis", "aria-hidden": "true" })];
+  const [heading, note] = [h("h3"), h("span")];
   let slices: Slice[] = [];
   let drawn = "";
   const choose = (row: number) => {
@@ -16,7 +16,7 @@ export function sliceBars({ get, set, on, live, signal }: Context<AuditTraits>) 
     if (live) set({ part: get("part") === name ? null : name, picked: [], everywhere: false });
   };
   const list = rowList(signal, "Slices", "nbsal-slice-bars", { choose, leave: () => set({ part: null }) });
-  const node = h("section", { class: "nbsal-panel nbsal-slices" }, h("header", {}, heading, note), axis, list.node);
+  const node = h("section", { class: "nbsal-panel nbsal-slices" }, h("header", {}, heading, note), list.node);
   const drawChosen = () => list.select((row) => slices[row].name === get("part"));
   on(["part"], drawChosen);
   return {
@@ -30,7 +30,6 @@ export function sliceBars({ get, set, on, live, signal }: Context<AuditTraits>) 
         [slices, drawn] = [data.rows, key];
         heading.textContent = data.heading;
         note.textContent = data.note;
-        axis.replaceChildren(h("span", {}, ...data.axis.map((text) => h("span", {}, text))));
         list.draw(slices.length, (row) => drawSlice(slices[row]));
       }
       drawChosen();

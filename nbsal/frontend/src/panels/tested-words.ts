@@ -121,7 +121,7 @@ const compare = (a: number | string | null, b: number | string | null) =>
   typeof a === "string" ? a.localeCompare(String(b)) : Number(a ?? 0) - Number(b ?? 0);
 
 function cells({ word, name, kind, cells }: TestedWord) {
-  const mark = kind && h("small", { title: kind.slice(2) }, kind[0], h("span", {}, kind.slice(1)));
+  const mark = kind && h("small", { title: kind.slice(2) }, kind[0]);
   const first = h("span", { class: "nbsal-audit-name" }, h("b", { title: word, dir: "auto" }, name), mark);
   return [first, ...cells.map((cell) => (typeof cell === "string" ? h("span", { title: cell }, cell) : bars(cell)))];
 }

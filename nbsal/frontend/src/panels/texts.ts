@@ -202,8 +202,7 @@ function pager(context: CorpusContext, notice: HTMLElement) {
       next,
       notice,
       grow,
-      displayMenu(context),
-      saveMenu(context),
+      h("span", { class: "nbsal-tools" }, displayMenu(context), saveMenu(context)),
     ),
     draw({ page, pages, position: words, elsewhere }: TablePage) {
       position.textContent = live || !elsewhere ? words : `${words} \u00b7 ${elsewhere}`;

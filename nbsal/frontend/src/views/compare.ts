@@ -86,7 +86,7 @@ function pairOfTexts(context: CompareContext) {
       h("div", {}, maps[i].node, pages[i]),
     ),
   );
-  const difference = h("div", { class: "nbsal-difference", hidden: true }, differenceLegend(), pages[2]);
+  const difference = h("div", { class: "nbsal-difference", hidden: true }, pages[2], differenceLegend());
   const finder = search(context, { node: texts[0].node, reveal });
 
   const layOut = (explanation: Explanation) => {
