@@ -16,6 +16,7 @@ from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
 from nbsal.support.validation import Text, checked, plural
 from nbsal.widgets.content import audit_parts as parts
+from nbsal.widgets.content.audit_blocks import slices_blocks, words_blocks
 from nbsal.widgets.content.audit_parts import ShownAudit
 from nbsal.widgets.corpus_view import CorpusView
 from nbsal.widgets.page import jobs
@@ -169,7 +170,7 @@ class Audit(CorpusView):
         blocks: list[Block] = [Sentence(self.headline(result)), *self.confusion_blocks(result)]
         if audit is not None:
             words = parts.words_trait(audit, result.is_complete, len(result.picked))
-            blocks += [*parts.words_blocks(words, result.picked), *parts.slices_blocks(parts.slices_trait(audit))]
+            blocks += [*words_blocks(words, result.picked), *slices_blocks(parts.slices_trait(audit))]
         return Sheet(result.caption(), [*blocks, *self.table_blocks(result.table)], self.notes(result))
 
     def _picked(self, audit: FinishedAudit, picked: list[str] | None, is_complete: bool) -> list[str]:

@@ -12,7 +12,7 @@ from nbsal.render.headline import phrases, plain
 from nbsal.render.html import visible
 from nbsal.render.sheet import Balance, Bar, Beside, CellTable, Choice, Heading, Line, Marked, Sentence, SizedWords
 from nbsal.widgets import Clouds
-from tests.widgets.test_copies import MANY, TEXTS, Words, views_of_many
+from tests.widgets.test_copies import MANY, TEXTS, Words, cells, views_of_many
 from tests.widgets.test_copies import plain as without_signs
 
 # All that a page of many texts, or of a pair, says, in its order, but for tools and what they do.
@@ -109,12 +109,6 @@ def test_a_page_is_coloured_like_its_copies(show, many, setting):
     opacities = np.array(found, float) / STRONGEST
     assert shades[shades > 0] == pytest.approx(opacities[opacities > 0], abs=2e-3) and (shades > 0).sum() > 10
     view.close()
-
-
-def cells(view, kind):
-    """The cells of a kind in the tables of a sheet."""
-    tables = blocks(view.sheet(), CellTable)
-    return [cell for table in tables for row in table.rows for cell in row if isinstance(cell, kind)]
 
 
 def test_bars_of_a_page_are_those_of_its_copies(show, many):

@@ -89,6 +89,12 @@ def views_of_many(model):
     }
 
 
+def cells(view, kind):
+    """The cells of a kind in the tables of a sheet."""
+    tables = [block for block in view.sheet().blocks if isinstance(block, CellTable)]
+    return [cell for table in tables for row in table.rows for cell in row if isinstance(cell, kind)]
+
+
 MANY = pytest.mark.parametrize("name", ["compare", "browse", "clouds", "audit"])
 
 
@@ -172,8 +178,7 @@ def parts_of(view, number):
 
 def test_bars_of_hidden_words_have_the_same_lengths_in_every_copy(many):
     view = many["audit"](1).wait()
-    tables = [block for block in view.sheet().blocks if isinstance(block, CellTable)]
-    words = [cell for table in tables for row in table.rows for cell in row if isinstance(cell, Balance)]
+    words = cells(view, Balance)
     shares = [share for cell in words for share in (cell.broken, cell.corrected)]
     assert {0.0, 1.0} < {*shares}
     page = re.findall(r"width:(\d+)px;background-color:#(?:c94038|00847d)", sheet_html.render(view.sheet()))

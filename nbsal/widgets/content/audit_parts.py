@@ -13,10 +13,8 @@ from nbsal.evaluation.audit.word_table import KINDS, adjusted_p, speaks_for
 from nbsal.explain.saliency import Saliency
 from nbsal.model.text.tokens import Row
 from nbsal.render import html
-from nbsal.render.colours import GOOD, GREY
 from nbsal.render.headline import Phrase, in_row, percent, phrases, plain
 from nbsal.render.names import word_name
-from nbsal.render.sheet import Balance, Bar, Block, Cell, CellTable, Heading, Note
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
 from nbsal.widgets.content.text_table import Listing, Remark, TablePage
@@ -30,7 +28,6 @@ JUDGED = (  # columns after the word, its class and its texts: title, kind, name
 )
 NEUTRAL = (("", "right", "flips"), ("changes", "number", "flips"), ("pull", "score", "pull"))
 LISTED = 12  # words of a sentence
-ROWS = 24  # words, and slices, of a copy
 NONE = "\N{EN DASH}"
 Wired = dict[str, Any]
 
@@ -221,54 +218,6 @@ def words_trait(audit: Audit, is_complete: bool, picked: int) -> Wired:
         "hint": "Point at a word to see what was measured; press it to read its texts.",
         "hide": _hide_label(picked) if all(each.model is not None for each in models(audit)) or picked == 1 else "",
     }
-
-
-def words_blocks(words: Wired, picked: Sequence[str]) -> list[Block]:
-    """The words as the page shows them; of two models, the bars of B are below those of A."""
-    rows = [cells for row in words["rows"][:ROWS] for cells in _rows_of(row)]
-    chosen = next((at for at, row in enumerate(words["rows"][:ROWS]) if [row["word"]] == list(picked)), None)
-    each = len(rows) // max(1, len(words["rows"][:ROWS]))  # rows of a word
-    head = [title for at, title in enumerate(words["columns"]) if title or words["columns"][at - 1]]
-    right = [column for column, title in enumerate(head) if title and column > 1]
-    table = [CellTable(rows, head, right, None if chosen is None else chosen * each)] if rows else []
-    return [Heading(phrases(words["heading"]), words["note"]), *table, *_more(words["rows"]), *_note(words["rest"])]
-
-
-def _rows_of(row: Wired) -> Iterator[list[Cell]]:
-    """A row of a word for each model; what is said of both is in the first."""
-    bars = [cell for cell in row["cells"] if isinstance(cell, dict)]
-    texts = [f"{row['name']} {row['kind'][:1]}".rstrip(), *(cell for cell in row["cells"] if isinstance(cell, str))]
-    place = 1 + row["cells"].index(bars[0])
-    for model, shares in enumerate(zip(*(next(iter(cell.values())) for cell in bars), strict=True)):
-        bar = Balance(*shares) if len(shares) == 2 else Bar(shares[0], hue=GOOD)
-        words: list[Cell] = ["" if model else text for text in texts]
-        yield [*words[:place], bar, *words[place:]]
-
-
-def slices_blocks(data: Wired) -> list[Block]:
-    """The slices as the page shows them."""
-    if not data:
-        return []
-    rows = [
-        (row["name"], Bar(rate, hue=GREY, ends=(low, high), tick=rest), _slice_phrases(row))
-        for row in data["rows"][:ROWS]
-        for rate, low, high, rest in [row["bar"]]
-    ]
-    return [Heading(phrases(data["heading"]), data["note"]), CellTable(rows), *_more(data["rows"])]
-
-
-def _more(rows: Sequence[Wired]) -> list[Note]:
-    """How many rows a copy leaves out."""
-    return _note(f"{len(rows) - ROWS} more" if len(rows) > ROWS else "")
-
-
-def _note(text: str) -> list[Note]:
-    return [Note(text)] if text else []
-
-
-def _slice_phrases(row: Wired) -> list[Phrase]:
-    mark = [("class", f"{row['mark']} ")] if row["mark"] else []
-    return phrases(*mark, ("class", row["rate"]), f" {row['text']}")
 
 
 def _hide_label(count: int) -> str:
