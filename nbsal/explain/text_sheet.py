@@ -53,13 +53,11 @@ def text_blocks(
     level: str = "word",
 ) -> list[Block]:
     """A text under what is said of it, and above its share of the scores and the classes."""
-    legend = Legend(
-        any((span.score or 0.0) < 0 for part in parts for span in part), _high(saliency), _unit(saliency, level)
-    )
-    marked = Marked(parts, largest or largest_score(parts), legend)
+    against = any((span.score or 0.0) < 0 for part in parts for span in part)
     return [
         Sentence(statement.sentence, statement.notes),
-        marked,
+        Marked(parts, largest or largest_score(parts)),
+        Legend(against, _high(saliency), _unit(saliency, level)),
         *share_lines(saliency),
         *class_line(saliency, classes),
     ]

@@ -1,7 +1,7 @@
 """What a result shows, as a tree of blocks whose words and numbers are final: HTML, a picture and a terminal draw it.
 
-A cell is a text, a sentence in phrases, a bar, or a mark whose score is a share. Shares are relative to the strongest
-on display.
+A cell is a text, a sentence in phrases, a bar, a tile, a choice, or a mark whose score is a share. Shares are relative
+to the strongest on display.
 """
 
 from collections.abc import Sequence
@@ -48,28 +48,21 @@ class Marked:
 
     parts: Sequence[Sequence[ScoredSpan]]
     largest: float
-    legend: Legend | None = None
     large: bool = True
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar from zero; `low` and `high` are the least and the largest share in its column."""
+    """A bar from zero; `low` and `high` are the least and the largest share in its column.
+
+    With a `ring`, the share is a disc instead, and a line joins both.
+    """
 
     share: float
     low: float = 0.0
     high: float = 1.0
     hue: Hue = SIGNED
-
-
-@dataclass(frozen=True)
-class Dots:
-    """Two values of one row: A is a ring, B a disc; `low` and `high` as of a bar."""
-
-    ring: float
-    disc: float
-    low: float = 0.0
-    high: float = 1.0
+    ring: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,9 +75,6 @@ class Tile:
     tip: str = ""
 
 
-Cell = str | Sequence[Phrase] | Bar | Dots | ScoredSpan | Marked | Tile
-
-
 @dataclass(frozen=True)
 class Choice:
     """One of several outcomes with its share and the share in words."""
@@ -95,11 +85,14 @@ class Choice:
     chosen: bool = False
 
 
+Cell = str | Sequence[Phrase] | Bar | ScoredSpan | Marked | Tile | Choice
+
+
 @dataclass(frozen=True)
 class Line:
-    """Cells and choices one after the other, perhaps in small type; what does not fit goes to the next line."""
+    """Cells one after the other, perhaps in small type; what does not fit goes to the next line."""
 
-    items: Sequence[Cell | Choice]
+    items: Sequence[Cell]
     small: bool = False
 
 

@@ -12,10 +12,10 @@ from nbsal.explain.sentences.statement import Statement
 from nbsal.explain.text_sheet import class_line
 from nbsal.render.headline import phrases
 from nbsal.render.sheet import (
+    Bar,
     Beside,
     Block,
     CellTable,
-    Dots,
     Heading,
     Legend,
     Sentence,
@@ -230,7 +230,10 @@ class Compare(ExplainerView):
             Legend(any(np.any(scores < 0) for scores in pair.shares), "for", unit),
             *class_line(pair.first, self._result.get("probabilities")),
             Heading(phrases(pair.heading()), f"A (ring) · B (disc) · {RANKED}"),
-            CellTable([(row.name + row.part, Dots(*row.shares, low, high), *row.texts) for row in rows], right=(2, 3)),
+            CellTable(
+                [(row.name + row.part, Bar(row.shares[1], low, high, ring=row.shares[0]), *row.texts) for row in rows],
+                right=(2, 3),
+            ),
         ]
         return Sheet(pair.caption(), blocks, pair.notes())
 

@@ -3,7 +3,7 @@
 import pytest
 
 from nbsal.render.headline import plain
-from nbsal.render.sheet import CellTable, Choice, Heading, Line, Marked, Sentence
+from nbsal.render.sheet import CellTable, Choice, Heading, Legend, Line, Sentence
 
 
 def blocks(sheet, kind):
@@ -21,10 +21,9 @@ def test_a_page_says_what_its_copies_say(show, views, name):
     def texts(selector):
         return [bare(text) for text in root.locator(selector).all_text_contents() if text]
 
-    (sentence,), (marked,) = blocks(sheet, Sentence), blocks(sheet, Marked)
+    (sentence,), (legend,) = blocks(sheet, Sentence), blocks(sheet, Legend)
     assert texts(".nbsal-headline") == [bare(plain(sentence.phrases))]
     assert texts(".nbsal-panel h3") == [bare(plain(block.phrases)) for block in blocks(sheet, Heading)]
-    legend = marked.legend
     assert texts(".nbsal-legend") == [bare("".join(word for _, word in legend.ends) + f"·{legend.unit}")]
     choices = [item for block in blocks(sheet, Line) for item in block.items if isinstance(item, Choice)]
     if name != "games":
