@@ -2,7 +2,7 @@
 
 import type { Context } from "../page/context";
 import type { Cloud, CloudsTraits, Word } from "../page/corpus-traits";
-import { closest, consume, h, uniqueId } from "../page/dom";
+import { closest, consume, h, panel, percent, sanitize, setActive, uniqueId } from "../page/dom";
 import { clamp, nextItem } from "../page/keyboard";
 import { s } from "../page/svg";
 import { type Box, layOutCloud, typeSize } from "./cloud-layout";
@@ -44,10 +44,8 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
     for (const [k, option] of options.entries()) option?.setAttribute("aria-selected", String(isPicked(k)));
   };
   const activate = (k: number) => {
-    options[active]?.classList.remove("nbsal-active");
     active = k;
-    options[k]?.classList.add("nbsal-active");
-    node.setAttribute("aria-activedescendant", `${uid}-${k}`);
+    setActive(node, options[k]);
     readout.say(describe(words[k]));
   };
   const pick = (k: number) => {
@@ -104,28 +102,18 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
   const drawList = () => {
     homeless = 0;
     options = words.map((word, k) => {
-      const bar = h("i");
-      bar.style.setProperty("--length", `${100 * word.share}%`);
-      return h(
-        "div",
-        attributes(word, k),
-        h("b", { title: word.word }, word.word),
-        bar,
-        ...word.cells.map((cell) => h("span", {}, cell)),
-      );
+      const bar = h("i", { "--length": percent(word.share) });
+      const numbers = word.cells.map((cell) => h("span", {}, cell));
+      return h("div", attributes(word, k), h("b", { title: word.word }, word.word), bar, ...numbers);
     });
     node.replaceChildren(...options);
   };
-  const heading = h("h3", {}, label);
-  const section = h(
-    "section",
-    { class: "nbsal-panel nbsal-cloud" },
-    h("header", {}, heading, h("span", {}, note)),
-    words.length ? node : h("p", { class: "nbsal-quiet" }, empty),
-  );
-  section.style.setProperty("--hue", hueOf(cloud.hue));
+  const section = panel("nbsal-cloud", words.length ? node : h("p", { class: "nbsal-quiet" }, empty));
+  section.heading.textContent = sanitize(label);
+  section.note.textContent = sanitize(note);
+  section.node.style.setProperty("--hue", hueOf(cloud.hue));
   return {
-    node: section,
+    node: section.node,
     drawPicked,
     /** Draw the words in the room that there is; how many found none. */
     draw() {

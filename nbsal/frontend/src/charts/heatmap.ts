@@ -1,6 +1,6 @@
 // A grid of shaded cells that scrolls sideways under a first column that stays; only columns in sight are in the page.
 
-import { closest, consume, h, onAbort, uniqueId } from "../page/dom";
+import { closest, consume, h, onAbort, setActive, uniqueId } from "../page/dom";
 import { clamp, nextItem } from "../page/keyboard";
 import { applyShade, type Shade, UNSHADED } from "../text/colour";
 
@@ -120,16 +120,14 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
     if (start < first - OVERSCAN / 2 || end > last + OVERSCAN / 2 || (start === 0 && first > 0)) draw();
   };
   const activate = (cell: Cell) => {
-    elementOf(active)?.classList.remove("nbsal-active");
     active = cell;
     const [start, end] = [left(cell.column), left(cell.column) + width + HEAD_WIDTH];
     if (start < node.scrollLeft) node.scrollLeft = start;
     if (end > node.scrollLeft + node.clientWidth) node.scrollLeft = end - node.clientWidth;
     redrawIfNeeded();
     const element = elementOf(cell);
-    element?.classList.add("nbsal-active");
+    setActive(node, element);
     element?.setAttribute("aria-label", cells.describe(cell));
-    node.setAttribute("aria-activedescendant", idOf(cell));
     actions.point(cell);
   };
   /** The cell or header of an event; row -1 is that of column headers, column -1 that of row headers. */
@@ -205,7 +203,7 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
     /** Mark the selected row and columns, and the column under the pointer, without drawing the cells again. */
     mark(row: number, columns: Set<number>, pointed: number | null) {
       if (row !== selectedRow) {
-        elementOf(active)?.classList.remove("nbsal-active");
+        setActive(node, null);
         active = { row: clamp(row, cells.rows.length), column: active.column };
       }
       [selectedRow, selectedColumns, pointedColumn] = [row, columns, pointed ?? -1];

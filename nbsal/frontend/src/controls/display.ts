@@ -9,7 +9,8 @@ import { popover } from "./popover";
 type Shading = ViewTraits & Pick<ShadedTraits, "level" | "signed" | "gamma" | "clip">;
 
 /** The traits of the display settings. */
-export const SHADING: (keyof Shading)[] = ["level", "signed", "gamma", "clip"];
+export const SHADING = ["level", "signed", "gamma", "clip"] as const;
+const STANDARD = { level: "word", signed: true, gamma: 1, clip: 1 } as const;
 const SEND_INTERVAL = 50; // ms between two messages of one slider
 const STRONGEST_GAMMA = 3;
 const FAINT_NOTE = "Further right, small scores become easier to see.";
@@ -116,10 +117,9 @@ export const colourScale = ({ get }: Pick<Context<Shading>, "get">): ColourScale
 
 export function displayMenu(context: Context<Shading>, more: Setting[] = []) {
   const { get, set, mirror, signal } = context;
-  const reset = () => set({ level: "word", signed: true, gamma: 1, clip: 1 });
-  const standard = h("button", { class: "nbsal-link", signal, click: reset }, "Back to standard");
-  mirror(["level", "signed", "gamma", "clip"], () => {
-    standard.hidden = get("level") === "word" && get("signed") && get("gamma") === 1 && get("clip") === 1;
+  const standard = h("button", { class: "nbsal-link", signal, click: () => set(STANDARD) }, "Back to standard");
+  mirror([...SHADING], () => {
+    standard.hidden = SHADING.every((name) => get(name) === STANDARD[name]);
   });
   const rows = [...shadingSettings(context), ...more].flatMap(([label, ...controls]) => [
     h("span", {}, label as string),

@@ -1,6 +1,6 @@
 // Phrases of the reply by sources: shares that sum to 100 % in each row; a row is chosen by click or by keys.
 
-import { closest, consume, h, uniqueId } from "../page/dom";
+import { closest, consume, h, panel, setActive, uniqueId } from "../page/dom";
 import { clamp, nextItem } from "../page/keyboard";
 import { applyShade, type ColourScale, shade } from "../text/colour";
 
@@ -26,7 +26,6 @@ export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }
   let table: Table = { rows: [], columns: [], shares: [], finding: "", unit: "" };
   let active: [number, number] = [0, 0];
   let selected: Set<number> = new Set();
-  const [heading, unit] = [h("h3"), h("span")];
   const cellId = ([row, column]: [number, number]) => `${uid}-${row}-${column}`;
 
   const describe = (row: number, column: number) => {
@@ -35,12 +34,10 @@ export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }
     return [h("b", {}, table.rows[row]), `${words}${table.columns[column].name}`];
   };
   const activate = (cell: [number, number]) => {
-    grid.querySelector(".nbsal-active")?.classList.remove("nbsal-active");
     active = cell;
     const element = grid.querySelector(`[data-row="${cell[0]}"][data-column="${cell[1]}"]`);
-    element?.classList.add("nbsal-active");
+    setActive(grid, element);
     element?.scrollIntoView({ block: "nearest", inline: "nearest" });
-    grid.setAttribute("aria-activedescendant", cellId(cell));
     if (table.rows.length) say(describe(...cell));
   };
   const toggle = (row: number) => select(selected.size === 1 && selected.has(row) ? null : row);
@@ -80,12 +77,7 @@ export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }
     focus: () => activate(active),
     blur: () => say(null),
   });
-  const node = h(
-    "section",
-    { class: "nbsal-panel nbsal-evidence" },
-    h("header", { role: "presentation" }, heading, unit),
-    grid,
-  );
+  const { node, heading, note } = panel("nbsal-evidence", grid);
   const drawSelection = () => {
     for (const [i, row] of [...grid.children].slice(1).entries())
       row.setAttribute("aria-selected", String(selected.has(i)));
@@ -97,7 +89,7 @@ export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }
       table = next;
       active = [clamp(active[0], next.rows.length), clamp(active[1], next.columns.length)];
       heading.textContent = next.finding;
-      unit.textContent = next.unit;
+      note.textContent = next.unit;
       grid.style.setProperty("--columns", String(next.columns.length));
       const head = next.columns.map(({ short, name }) =>
         h("span", { class: "nbsal-matrix-head", role: "columnheader", title: name }, short),

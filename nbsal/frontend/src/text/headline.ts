@@ -1,7 +1,7 @@
 // The first sentence of a view, as Python wrote it: pieces that are marked like the text, and how it was checked.
 
 import type { Context } from "../page/context";
-import { h } from "../page/dom";
+import { h, percent } from "../page/dom";
 import type { Checking, ExplainerTraits, OrEmpty, Phrase, Statement } from "../page/traits";
 
 const TITLE =
@@ -86,10 +86,8 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
 
 /** What was measured, as bars. */
 export const effectRows = (effects: Statement["effects"]) =>
-  effects.flatMap(([name, value, share]) => [h("span", {}, name), bar(share), h("span", {}, value)]);
-
-function bar(share: number | null) {
-  const node = h("i");
-  node.style.setProperty("--p", `${100 * (share ?? 0)}%`);
-  return node;
-}
+  effects.flatMap(([name, value, share]) => [
+    h("span", {}, name),
+    h("i", { "--p": percent(share ?? 0) }),
+    h("span", {}, value),
+  ]);
