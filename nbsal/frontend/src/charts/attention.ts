@@ -20,7 +20,7 @@ const MOST_ROWS = 40; // rows of a map; of a longer text those around the select
 export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: ReturnType<typeof headSwitches>) {
   const { get, set, on, live, signal } = context;
   const hover = hoverSender(context);
-  const readout = h("div", { class: "nbsal-readout", "aria-live": "polite" }, HINT);
+  const readout = h("div", { class: "nbsal-readout nbsal-small nbsal-line", "aria-live": "polite" }, HINT);
   const alone = h("span", { class: "nbsal-quiet" });
   const button = h("button", {
     class: "nbsal-button",

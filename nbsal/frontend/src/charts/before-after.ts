@@ -17,7 +17,7 @@ export function beforeAfter(side: Pick<Side, "target" | "choices">) {
         const look = first ? "nbsal-changed" : "";
         const bar = h("i", { class: look, "--now": percent(now), "--before": percent(before) });
         const words = h("span", {}, first && `${first} \u2192 `, h("b", {}, second));
-        return [choice("nbsal-class-name", h("span", {}, name)), bar, words];
+        return [choice("nbsal-class-name nbsal-line", h("span", {}, name)), bar, words];
       });
     },
   };

@@ -46,7 +46,7 @@ export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position
     moveTo(position);
     consume(event);
   };
-  const [drawing, places, tag] = [h("div"), h("div"), h("span", { class: "nbsal-tag" })];
+  const [drawing, places, tag] = [h("div"), h("div"), h("span", { class: "nbsal-tag nbsal-line" })];
   const here = h("span", { class: "nbsal-here", hidden: true });
   const plot = h(
     "div",
@@ -68,9 +68,9 @@ export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position
     here,
   );
   const [values, shares] = [h("div", { class: "nbsal-values" }), h("div", { class: "nbsal-shares" })];
-  const xLabel = h("div", { class: "nbsal-x-label" });
-  const node = h("div", { class: "nbsal-chart nbsal-invisible" }, tag, values, plot, shares, xLabel);
-  const legend = h("div", { class: "nbsal-key" });
+  const xLabel = h("div", { class: "nbsal-x-label nbsal-line" });
+  const node = h("div", { class: "nbsal-chart nbsal-small nbsal-invisible" }, tag, values, plot, shares, xLabel);
+  const legend = h("div", { class: "nbsal-key nbsal-small" });
 
   /** Move the position without drawing the curves again. */
   const place = ({ axes, steps, lines, position }: Chart) => {

@@ -41,7 +41,7 @@ export function headSwitches(context: Context<HeadsTraits>) {
 export function headGrid(context: Context<HeadsTraits>, { isOn, toggle }: ReturnType<typeof headSwitches>) {
   const { get, set, signal } = context;
   const uid = uniqueId();
-  const readout = h("div", { class: "nbsal-readout", "aria-live": "polite" }, HINT);
+  const readout = h("div", { class: "nbsal-readout nbsal-small nbsal-line", "aria-live": "polite" }, HINT);
   let cells: HTMLElement[] = [];
   let columns = 1; // heads of a block
   let active = -1; // before the first focus, the chosen head

@@ -92,9 +92,9 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
     line.style.width = `${left(cells.columns.length)}px`;
     for (let column = first; column < last; column++) line.append(drawCell(row, column));
     const remark = row < 0 ? "" : cells.remark?.(row);
-    if (remark) line.append(h("span", { class: "nbsal-remark", "aria-hidden": "true" }, remark));
+    if (remark) line.append(h("span", { class: "nbsal-remark nbsal-line nbsal-quiet", "aria-hidden": "true" }, remark));
     const role = row < 0 ? "presentation" : "rowheader"; // nothing stands in the corner
-    const name = h("span", { class: "nbsal-head", role, "data-row": row }, row < 0 ? "" : cells.rows[row]);
+    const name = h("span", { class: "nbsal-head nbsal-line", role, "data-row": row }, row < 0 ? "" : cells.rows[row]);
     return h("div", { class: "nbsal-row", role: "row" }, name, line);
   };
   const drawState = () => {

@@ -16,7 +16,7 @@ export function pairedDots(context: Context<CompareTraits>) {
   const words = markList(context, "The strongest words", "nbsal-ranking nbsal-dots");
   const key = ["A", "B"].map((letter) => h("span", {}, badge(""), ` ${letter}`));
   key[1].firstElementChild?.classList.add("nbsal-letter-b");
-  const legend = h("p", { class: "nbsal-key" }, ...key, h("span", {}, RANKED));
+  const legend = h("p", { class: "nbsal-key nbsal-small" }, ...key, h("span", {}, RANKED));
   const { node, heading, note } = panel("nbsal-evidence", words.list, legend);
   return {
     node,

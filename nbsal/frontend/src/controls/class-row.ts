@@ -26,7 +26,7 @@ export function classRow({ target, choices }: Classes, look: string, ...lead: No
     if (name !== undefined) explain(name);
   };
   const pickerRow = (name: string) => {
-    const share = h("span", { class: "nbsal-cost" }, shares.get(name) ?? "");
+    const share = h("span", { class: "nbsal-cost nbsal-small" }, shares.get(name) ?? "");
     return choiceRow(name, name === explained, !canExplain(name), h("b", {}, name), share);
   };
   const drawPicker = (query: string) => {

@@ -85,7 +85,7 @@ function methodRow({ name, label, summary, cost, signed, unavailable }: MethodCh
     current,
     unavailable !== "",
     h("b", {}, label),
-    h("span", { class: "nbsal-cost" }, cost, swatch),
+    h("span", { class: "nbsal-cost nbsal-small" }, cost, swatch),
     h("small", {}, unavailable || summary),
   );
 }

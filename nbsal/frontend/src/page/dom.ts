@@ -60,7 +60,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
 /** A section under a heading, with a note beside the heading. */
 export function panel(look: string, ...content: (Node | string)[]) {
   const [heading, note] = [h("h3"), h("span")];
-  const header = h("header", {}, heading, note);
+  const header = h("header", { class: "nbsal-small" }, heading, note);
   return { node: h("section", { class: `nbsal-panel ${look}` }, header, ...content), heading, note };
 }
 

@@ -207,7 +207,12 @@ function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdate
   on(["_rev"], draw);
   mirror(["_rev"], () => drawNotes());
   onAbort(signal, () => clearTimeout(timer));
-  const footer = h("footer", { class: "nbsal-footer" }, notes, h("span", { class: "nbsal-state-line" }, line, cancel));
+  const footer = h(
+    "footer",
+    { class: "nbsal-footer nbsal-small" },
+    notes,
+    h("span", { class: "nbsal-state-line" }, line, cancel),
+  );
   return { error, nodes: [work, footer], draw, drawNotes };
 }
 

@@ -14,7 +14,7 @@ const MOST = 200;
 
 export function cloudPanel(context: CloudsContext) {
   const { get, on, live } = context;
-  const line = h("div", { class: "nbsal-readout", "aria-live": "polite" });
+  const line = h("div", { class: "nbsal-readout nbsal-small nbsal-line", "aria-live": "polite" });
   let hint = "";
   const readout: CloudReadout = { say: (parts) => line.replaceChildren(...(parts ?? [hint])) };
   const overlap = h("span", { class: "nbsal-quiet" });
@@ -31,7 +31,7 @@ export function cloudPanel(context: CloudsContext) {
   on(["form"], redraw);
   on(["picked"], clouds.drawPicked);
   clouds.onResize(() => tools.draw(clouds.homeless()));
-  const node = h("section", {}, clouds.node, h("div", { class: "nbsal-read" }, line, overlap), tools.node);
+  const node = h("section", {}, clouds.node, h("div", { class: "nbsal-read nbsal-small" }, line, overlap), tools.node);
   if (!live) node.classList.add("nbsal-offline");
   return {
     node,

@@ -55,7 +55,7 @@ export function testedWords(context: Context<AuditTraits>) {
     titles,
     list.node,
     rest,
-    h("div", { class: "nbsal-read" }, readout.node),
+    h("div", { class: "nbsal-read nbsal-small" }, readout.node),
     h("div", { class: "nbsal-tools" }, hide, count),
   );
   const drawPicked = () => {

@@ -267,7 +267,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
       saveMenu(context),
     ),
   );
-  const readLine = h("div", { class: "nbsal-read" }, readout.node, colours.node);
+  const readLine = h("div", { class: "nbsal-read nbsal-small" }, readout.node, colours.node);
   columns.before(headline);
   main.append(box, readLine);
   side.append(cards.node, share.node, curve.node);

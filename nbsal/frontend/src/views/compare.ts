@@ -101,7 +101,7 @@ function pairOfTexts(context: CompareContext) {
     nodes: [
       h("div", { class: "nbsal-pair" }, ...sides),
       difference,
-      h("div", { class: "nbsal-read" }, readout.node, colours.node),
+      h("div", { class: "nbsal-read nbsal-small" }, readout.node, colours.node),
     ],
     tools: [editor.button, finder.node],
     /** Draw both texts; return their words. */

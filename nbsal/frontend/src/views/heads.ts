@@ -40,7 +40,7 @@ function headsParts(context: HeadsContext) {
   const hint = methodHint(context);
   const study = h("p", { class: "nbsal-hint" }, NOT_STUDIED, " ", h("code", {}, HOW_TO_STUDY));
   const keys = KEYS.map(([kind, words]) => h("span", {}, h("i", { class: `nbsal-switch nbsal-${kind}` }), words));
-  const legend = h("div", { class: "nbsal-keys" }, ...keys);
+  const legend = h("div", { class: "nbsal-keys nbsal-small" }, ...keys);
   const content = [hint, study, grid.node, grid.readout, legend, controls.node];
   const section = panel("nbsal-heads-panel", ...content);
   const draw = () => {

@@ -28,7 +28,7 @@ export function layersPanel(context: Context<LayersTraits>) {
   let describe = (_row: number, _column: number): (Node | string)[] => [];
   let pointed: { word: string; row: number; column: number } | null = null;
   const hover = hoverSender(context);
-  const readout = h("div", { class: "nbsal-readout", "aria-live": "polite" }, HINT);
+  const readout = h("div", { class: "nbsal-readout nbsal-small nbsal-line", "aria-live": "polite" }, HINT);
   const grid = heatmap(context, "Layers by words", {
     selectRow: (layer) => set({ layer }),
     selectColumn: (k) => set({ selection: k === null || isSelected(k) ? [] : marks[k].tokens }),
