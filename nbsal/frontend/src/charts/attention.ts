@@ -76,7 +76,7 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
     const from = selectedUnits();
     const at = get("hover");
     const pointed = at === null ? null : units.findIndex(({ tokens }) => tokens.includes(at));
-    grid.mark(from.length === 1 ? from[0] - firstRow : -1, new Set(from), pointed);
+    grid.mark(new Set(from.length === 1 ? [from[0] - firstRow] : []), new Set(from), pointed);
     const selected = get("_attended");
     if (String(selected.selection) === String(get("selection"))) setTitle(selected.heading ?? heading);
     else if (!live) setTitle(heading); // else the selection is answered in a moment

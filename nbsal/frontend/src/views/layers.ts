@@ -50,7 +50,7 @@ export function layersPanel(context: Context<LayersTraits>) {
     if (!explanation) return;
     const at = (position: number) => marks.findIndex(({ tokens }) => tokens.includes(position));
     const pointed = get("hover");
-    grid.mark(chosen(), new Set(get("selection").map(at)), pointed === null ? null : at(pointed));
+    grid.mark(new Set([chosen()]), new Set(get("selection").map(at)), pointed === null ? null : at(pointed));
   };
   /** Describe the cell under the pointer or the keys, if there still is one. */
   const drawReadout = () => {
