@@ -64,6 +64,10 @@ export function panel(look: string, ...content: (Node | string)[]) {
   return { node: h("section", { class: `nbsal-panel ${look}` }, header, ...content), heading, note };
 }
 
+/** A button that looks like a link and needs Python. */
+export const link = (signal: AbortSignal, words: string, click: () => unknown) =>
+  h("button", { class: "nbsal-link nbsal-needs-python", signal, click }, words);
+
 /** Make another element of a list the one that keys act on. */
 export function setActive(list: HTMLElement, element: Element | null | undefined) {
   list.querySelector(".nbsal-active")?.classList.remove("nbsal-active");

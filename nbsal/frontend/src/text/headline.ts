@@ -1,7 +1,7 @@
 // The first sentence of a view, as Python wrote it: pieces that are marked like the text, and how it was checked.
 
 import type { Context } from "../page/context";
-import { h, percent } from "../page/dom";
+import { h, link, percent } from "../page/dom";
 import type { Checking, ExplainerTraits, OrEmpty, Phrase, Statement } from "../page/traits";
 
 const TITLE =
@@ -22,11 +22,12 @@ export const phraseNodes = (phrases: Phrase[]) =>
 export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Context<ExplainerTraits>) {
   const sentence = h("p", { class: "nbsal-headline", title: TITLE });
   const request = (name: "check" | "search" | "cancel") => ask(name).catch(({ message }) => fail(message));
-  const button = (name: string, click: () => void) =>
-    h("button", { class: "nbsal-link nbsal-needs-python", signal, click }, name);
-  const [start, stop] = [button("Check", () => request("check")), button("Stop", () => request("cancel"))];
+  const start = link(signal, "Check", () => request("check"));
+  const stop = link(signal, "Stop", () => request("cancel"));
   const hiding = () => get("_choices").hiding;
-  const more = button("", () => (drawn?.advice === "search" ? request("search") : set({ method: hiding()?.name })));
+  const more = link(signal, "", () =>
+    drawn?.advice === "search" ? request("search") : set({ method: hiding()?.name }),
+  );
   const [line, bars] = [h("summary", { tabindex: 0 }), h("div", { class: "nbsal-effects" })];
   const effects = h("details", {}, line, bars);
   const note = h("span");

@@ -8,7 +8,7 @@ import type { Side } from "../controls/side";
 import { undo } from "../controls/undo";
 import type { AnswersTraits } from "../page/answer-traits";
 import { bind, type Context } from "../page/context";
-import { h } from "../page/dom";
+import { h, link } from "../page/dom";
 import { nameInSentence } from "../page/format";
 import { mount } from "../page/mount";
 import type { Phrase, ShadedTraits } from "../page/traits";
@@ -69,17 +69,9 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   const [kind, facts] = [h("span"), h("span")];
   const page = h("div", { class: "nbsal-page" }, reply.node);
   const onWrite = () => ask("write_again").catch(({ message }) => fail(message));
-  const write = h(
-    "button",
-    {
-      class: "nbsal-link nbsal-needs-python",
-      title: "Let the model reply anew, without what is struck out",
-      hidden: !live,
-      signal,
-      click: onWrite,
-    },
-    "Write again",
-  );
+  const write = link(signal, "Write again", onWrite);
+  write.title = "Let the model reply anew, without what is struck out";
+  write.hidden = !live;
   const struck = h("span", { "aria-live": "polite" });
   const strikes = h("p", { class: "nbsal-strikes" }, struck, write);
   const others = h("div", { class: "nbsal-replies" });
@@ -179,8 +171,8 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     kind.textContent = at ? replies[at].title : "Reply";
     const shown = replies.flatMap(({ title, text, likelihood }, number) => {
       if (number === at || !text) return [];
-      const click = () => set({ written: number, struck: [] });
-      const show = h("button", { class: "nbsal-link nbsal-needs-python", disabled: !live, signal, click }, "Show");
+      const show = link(signal, "Show", () => set({ written: number, struck: [] }));
+      show.disabled = !live;
       return [otherReply(h("span", {}, title, " \u00b7 ", show), likelihood, text)];
     });
     if (draft && data?.rows.length) shown.push(otherReply(h("span", {}, WRITING), "", draft));
