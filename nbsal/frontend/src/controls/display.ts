@@ -2,7 +2,7 @@
 
 import { type Binding, bind, type Context } from "../page/context";
 import { h, stopPropagation, throttle } from "../page/dom";
-import type { Scale, ShadedTraits, ViewTraits } from "../page/traits";
+import type { Level, Scale, ShadedTraits, ViewTraits } from "../page/traits";
 import type { ColourScale } from "../text/colour";
 import { popover } from "./popover";
 
@@ -10,6 +10,10 @@ type Shading = ViewTraits & Pick<ShadedTraits, "level" | "signed" | "gamma" | "c
 
 /** The traits of the display settings. */
 export const SHADING = ["level", "signed", "gamma", "clip"] as const;
+export const UNITS: [Level, string][] = [
+  ["word", "Words"],
+  ["token", "Tokens"],
+];
 const STANDARD = { level: "word", signed: true, gamma: 1, clip: 1 } as const;
 const SEND_INTERVAL = 50; // ms between two messages of one slider
 const STRONGEST_GAMMA = 3;
@@ -58,13 +62,7 @@ function percentage(
 }
 
 const shadingSettings = (context: Context<Shading>): Setting[] => [
-  [
-    "Unit",
-    segments(bind(context, "level"), "Unit", [
-      ["word", "Words"],
-      ["token", "Tokens"],
-    ]),
-  ],
+  ["Unit", segments(bind(context, "level"), "Unit", UNITS)],
   [
     "Show",
     segments(bind(context, "signed"), "Show", [

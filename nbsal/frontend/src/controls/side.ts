@@ -4,7 +4,7 @@ import { type Binding, bind, type Context } from "../page/context";
 import type { Choices, CompareTraits, ExplainerTraits, Target } from "../page/traits";
 
 /** The traits of one explainer, and how to ask for more. */
-export interface Side extends Pick<Context<ExplainerTraits>, "ask" | "fail"> {
+export interface Side extends Pick<Context<ExplainerTraits>, "ask"> {
   method: Binding<string>;
   layer: Binding<number | null>;
   target: Binding<Target>;
@@ -18,7 +18,6 @@ const sideOf = (
   choices: "_choices" | "_other_choices",
 ): Side => ({
   ask: context.ask,
-  fail: context.fail,
   method: bind(context, `${prefix}method`),
   layer: bind(context, `${prefix}layer`),
   target: bind(context, `${prefix}target`),

@@ -15,12 +15,10 @@ export function nextLine(context: Context<ViewTraits>, model: Model<ViewTraits>)
   const manager = model.widget_manager;
   let shown: { el: HTMLElement; remove(): void } | null = null;
 
-  const open = (name: string, settings: object = {}) =>
-    ask("next", { name, ...settings })
-      .then((inPython) => {
-        if (!manager?.create_view) note.textContent = inPython;
-      })
-      .catch(({ message }) => fail(message));
+  const open = async (name: string, settings: object = {}) => {
+    const inPython = await ask("next", { name, ...settings });
+    if (inPython && !manager?.create_view) note.textContent = inPython;
+  };
   const draw = () => {
     const steps = get("_next") ?? [];
     node.hidden = !live || !steps.length;

@@ -1,7 +1,7 @@
 // The clouds of all classes, the line that says what is known of a word, and how many words there are.
 
 import { type CloudReadout, cloudOf } from "../charts/cloud";
-import { segments } from "../controls/display";
+import { segments, UNITS } from "../controls/display";
 import { stepper } from "../controls/stepper";
 import { bind, type Context } from "../page/context";
 import type { Cloud, CloudsTraits } from "../page/corpus-traits";
@@ -79,10 +79,7 @@ function toolRow(context: CloudsContext) {
     ["cloud", "Cloud"],
     ["list", "List"],
   ]);
-  const unit = segments(bind(context, "unit"), "Unit", [
-    ["word", "Words"],
-    ["token", "Tokens"],
-  ]);
+  const unit = segments(bind(context, "unit"), "Unit", UNITS);
   unit.classList.add("nbsal-needs-python");
   for (const button of unit.querySelectorAll("button")) button.disabled = get("_plain");
   unit.hidden = !live; // other units are other words

@@ -19,15 +19,12 @@ export const phraseNodes = (phrases: Phrase[]) =>
   );
 
 /** The sentence, and below it the line that says how it was checked and shows what was measured. */
-export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Context<ExplainerTraits>) {
+export function headline({ get, set, on, ask, signal, live, isOlder }: Context<ExplainerTraits>) {
   const sentence = h("p", { class: "nbsal-headline", title: TITLE });
-  const request = (name: "check" | "search" | "cancel") => ask(name).catch(({ message }) => fail(message));
-  const start = link(signal, "Check", () => request("check"));
-  const stop = link(signal, "Stop", () => request("cancel"));
+  const start = link(signal, "Check", () => ask("check"));
+  const stop = link(signal, "Stop", () => ask("cancel"));
   const hiding = () => get("_choices").hiding;
-  const more = link(signal, "", () =>
-    drawn?.advice === "search" ? request("search") : set({ method: hiding()?.name }),
-  );
+  const more = link(signal, "", () => (drawn?.advice === "search" ? ask("search") : set({ method: hiding()?.name })));
   const [line, bars] = [h("summary", { tabindex: 0 }), h("div", { class: "nbsal-effects" })];
   const effects = h("details", {}, line, bars);
   const note = h("span");

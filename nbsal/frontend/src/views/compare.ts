@@ -175,10 +175,10 @@ function decisions(context: CompareContext) {
 }
 
 function toolRow(context: CompareContext, [editButton, finder]: HTMLElement[]) {
-  const { ask, fail, live, signal } = context;
+  const { ask, live, signal } = context;
   const { button, forget } = undoable(context, [...EXPLAINED, ...OTHER]);
-  const swapped = () => forget(); // earlier steps are of the other side; a second press takes back the first one
-  const onSwap = () => ask("swap").then(swapped, (error: Error) => fail(error.message));
+  /** Earlier steps are of the other side; a second press takes back the first one. */
+  const onSwap = async () => (await ask("swap")) && forget();
   const swap = h(
     "button",
     { class: "nbsal-button nbsal-needs-python", hidden: !live, signal, click: onSwap },
