@@ -12,6 +12,8 @@ interface Cell {
 export interface Cells {
   rows: string[];
   columns: string[];
+  /** Of columns whose names are short. */
+  titles?: string[];
   /** Columns that begin a new group, after a gap. */
   groups: number[];
   shade(row: number, column: number): Shade;
@@ -27,8 +29,8 @@ export interface Cells {
 
 interface Actions {
   selectRow(row: number): void;
-  /** Select a column, or with null none. */
-  selectColumn(column: number | null): void;
+  /** Select a column, or with null none; `row` is that of the cell on which Enter or Space was pressed. */
+  selectColumn(column: number | null, row?: number): void;
   /** The cell under the pointer or the keys, if any. */
   point(cell: Cell | null): void;
 }
@@ -81,6 +83,7 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
         "data-row": row,
         "data-column": column,
         "aria-label": printed === "" ? LITTLE : null,
+        title: isHeader ? cells.titles?.[column] : undefined,
       },
       isHeader ? h("span", {}, cells.columns[column]) : printed,
     );
@@ -157,8 +160,10 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
     if (cell && cell.column >= 0) actions.point(cell);
   };
   const walk = (down: number) => {
-    activate({ row: clamp(active.row + down, cells.rows.length), column: active.column });
-    actions.selectRow(active.row);
+    const row = clamp(active.row + down, cells.rows.length);
+    const moves = row !== active.row || !selectedRows.has(row);
+    activate({ row, column: active.column });
+    if (moves) actions.selectRow(row);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const ranked = () => cells.ranked(active.row);
@@ -166,7 +171,7 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
     const down = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (column !== null) activate({ row: active.row, column });
     else if (down) walk(down);
-    else if (event.key === "Enter" || event.key === " ") actions.selectColumn(active.column);
+    else if (event.key === "Enter" || event.key === " ") actions.selectColumn(active.column, active.row);
     else if (event.key === "Escape") actions.selectColumn(null);
     else return;
     consume(event);

@@ -35,72 +35,59 @@ export function segments<Value extends string | number | boolean | null>(
   return h("span", { class: "nbsal-segments", role: "group", "aria-label": label, "data-trait": name }, ...buttons);
 }
 
-/** A slider from 0 to 100 whose value stands for that of a trait. */
-function percentage(
+/** A setting with a choice of a few values. */
+export const choiceSetting = <Value extends string | boolean>(
+  binding: Binding<Value>,
+  label: string,
+  values: [Value, string][],
+): Setting => [label, segments(binding, label, values)];
+
+/** Whether each row has a colour scale of its own. */
+export const scaleSetting = (scale: Binding<Scale>, separate: string, shared: string) =>
+  choiceSetting(scale, "Scale", [
+    ["own", separate],
+    ["shared", shared],
+  ]);
+
+interface Percent {
+  least: number;
+  fromValue(value: number): number;
+  toValue(percent: number): number;
+}
+
+/** A setting with a slider from 0 to 100 whose value stands for that of a trait. */
+function percentSetting(
   { name, get, set, mirror, signal }: Binding<number>,
   label: string,
-  least: number,
-  toPercent: (value: number) => number,
-  toValue: (percent: number) => number,
-) {
+  note: string,
+  { least, fromValue, toValue }: Percent,
+): Setting {
   const send = throttle((value: number) => set(value), SEND_INTERVAL, signal);
   const onInput = (): void => send(toValue(input.valueAsNumber));
-  const input = h("input", {
-    type: "range",
-    min: least,
-    max: 100,
-    "aria-label": label,
-    "data-trait": name,
-    signal,
-    input: onInput,
-    keydown: stopPropagation,
-  });
+  const properties = { type: "range", min: least, max: 100, "aria-label": label, "data-trait": name };
+  const input = h("input", { ...properties, signal, input: onInput, keydown: stopPropagation });
   mirror(() => {
-    input.value = String(Math.round(toPercent(get())));
+    input.value = String(Math.round(fromValue(get())));
   });
-  return input;
+  return [label, input, h("small", {}, note)];
 }
 
 const shadingSettings = (context: Context<Shading>): Setting[] => [
-  ["Unit", segments(bind(context, "level"), "Unit", UNITS)],
-  [
-    "Show",
-    segments(bind(context, "signed"), "Show", [
-      [true, "For and against"],
-      [false, "For only"],
-    ]),
-  ],
-  [
-    "Faint scores",
-    percentage(
-      bind(context, "gamma"),
-      "Faint scores",
-      0,
-      (gamma) => 50 * (1 - Math.log(gamma) / Math.log(STRONGEST_GAMMA)),
-      (percent) => STRONGEST_GAMMA ** (1 - percent / 50),
-    ),
-    h("small", {}, FAINT_NOTE),
-  ],
-  [
-    "Full colour at",
-    percentage(
-      bind(context, "clip"),
-      "Full colour at",
-      5,
-      (clip) => 100 * clip,
-      (percent) => percent / 100,
-    ),
-    h("small", {}, CLIP_NOTE),
-  ],
-];
-
-/** Whether each row has a colour scale of its own. */
-export const scaleSetting = (scale: Binding<Scale>, separate: string, shared: string): Setting => [
-  "Scale",
-  segments(scale, "Scale", [
-    ["own", separate],
-    ["shared", shared],
+  choiceSetting(bind(context, "level"), "Unit", UNITS),
+  choiceSetting(bind(context, "signed"), "Show", [
+    [true, "For and against"],
+    [false, "For only"],
   ]),
+  percentSetting(bind(context, "gamma"), "Faint scores", FAINT_NOTE, {
+    least: 0,
+    fromValue: (gamma) => 50 * (1 - Math.log(gamma) / Math.log(STRONGEST_GAMMA)),
+    toValue: (percent) => STRONGEST_GAMMA ** (1 - percent / 50),
+  }),
+  percentSetting(bind(context, "clip"), "Full colour at", CLIP_NOTE, {
+    least: 5,
+    fromValue: (clip) => 100 * clip,
+    toValue: (percent) => percent / 100,
+  }),
 ];
 
 /** Whether the scores on display speak for and against. */

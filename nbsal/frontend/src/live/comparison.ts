@@ -45,11 +45,11 @@ interface Pair {
 }
 
 export function findings(tokens: Token[], parts: string[], both: Compared[], functionWords: ReadonlySet<string>) {
-  const of = (level: Level): ComparedFindings & { agreement: unknown } => {
+  const of = (level: Level): ComparedFindings => {
     const pair = pairOf(tokens, parts, both, level, functionWords);
     const statements = { own: unchecked(sentence(pair, "own")), shared: unchecked(sentence(pair, "shared")) };
     return {
-      ...agreement(pair),
+      heading: agreement(pair),
       units: UNITS,
       maxima: `The score of the strongest ${level}: ${pair.largest.map((score, i) => `${"AB"[i]} ${formatScore(score)}`).join(", ")}`,
       statements,
@@ -103,12 +103,9 @@ function listed(pair: Pair, scale: Scale): ComparedRow[] {
   });
 }
 
-/** Kendall's rank correlation, as a heading, and the overlap of the top five. */
+/** Kendall's rank correlation, as a heading. */
 function agreement({ orders: [first, second], level, opposite }: Pair) {
-  const [top, other] = [first, second].map((order) => new Set(order.slice(0, TOP)));
-  const common = [...top].filter((place) => other.has(place)).length;
-  const overlap = common / (top.size + other.size - common);
-  if (first.length < 2) return { heading: `One ${level} has no ranking.`, agreement: { rank: null, overlap } };
+  if (first.length < 2) return `One ${level} has no ranking.`;
   const rankInSecond = new Map(second.map((place, rank) => [place, rank]));
   const ranks = first.map((place) => rankInSecond.get(place) as number);
   const discordant = ranks.reduce((sum, rank, i) => sum + ranks.slice(i + 1).filter((later) => later < rank).length, 0);
@@ -117,7 +114,7 @@ function agreement({ orders: [first, second], level, opposite }: Pair) {
   const degree = AGREEMENT.find(([least]) => tau >= least)?.[1] ?? "do not agree at all";
   const number = tau.toFixed(2).replace("-", "\u2212");
   const signs = opposite.length ? `${plural(opposite.length, level)} with opposite signs; r` : "R";
-  return { heading: `${signs}ankings by absolute score ${degree} (\u03c4 = ${number})`, agreement: { rank, overlap } };
+  return `${signs}ankings by absolute score ${degree} (\u03c4 = ${number})`;
 }
 
 function sentence(pair: Pair, scale: Scale): Phrase[] {

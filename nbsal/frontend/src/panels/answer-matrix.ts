@@ -32,9 +32,13 @@ export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }
     return ` \u00b7 ${words}${table.columns[column].name}`;
   };
   const label = "Phrases of the reply by sources, in percent";
+  const toggle = (row: number) => select(selected.size === 1 && selected.has(row) ? null : row);
   const actions = {
-    selectRow: (row: number) => select(selected.size === 1 && selected.has(row) ? null : row),
-    selectColumn: (column: number | null) => column === null && select(null),
+    selectRow: toggle,
+    selectColumn(column: number | null, row?: number) {
+      if (column === null) select(null);
+      else if (row !== undefined) toggle(row);
+    },
     point: (cell: { row: number; column: number } | null) =>
       say(cell && cell.row >= 0 ? [h("b", {}, table.rows[cell.row]), words(cell.row, cell.column)] : null),
   };
@@ -50,6 +54,7 @@ export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }
       grid.draw({
         rows: next.rows,
         columns: next.columns.map(({ short }) => short),
+        titles: next.columns.map(({ name }) => name),
         groups: [],
         shade: (row, column) => shade(next.shares[row][column], 1, { ...scale, clip: 1 }),
         print(row, column) {

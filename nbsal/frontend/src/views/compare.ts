@@ -1,7 +1,7 @@
 // Two explanations of one text beside each other, the strongest words of both, and their difference.
 
 import { badge, pairedDots } from "../charts/paired-dots";
-import { colourScale, displayMenu, type Setting, SHADING, scaleSetting, segments } from "../controls/display";
+import { choiceSetting, colourScale, displayMenu, type Setting, SHADING, scaleSetting } from "../controls/display";
 import { methodControls, selectionButton, topSetting } from "../controls/explainer-controls";
 import { outcomes } from "../controls/outcomes";
 import { saveMenu } from "../controls/save";
@@ -190,13 +190,10 @@ function toolRow(context: CompareContext, [editButton, finder]: HTMLElement[]) {
   });
   const settings: Setting[] = [
     scaleSetting(bind(context, "scale"), "Each its own", "Shared"),
-    [
-      "Difference",
-      segments(bind(context, "difference"), "Difference", [
-        [false, "Hide"],
-        [true, "Show"],
-      ]),
-    ],
+    choiceSetting(bind(context, "difference"), "Difference", [
+      [false, "Hide"],
+      [true, "Show"],
+    ]),
     ...tops,
   ];
   return h(
