@@ -62,10 +62,10 @@ def marked_text(
 ) -> list[Block]:
     """A text under what is said of it."""
     against = any((span.score or 0.0) < 0 for part in parts for span in part)
-    legend = Legend(against, _high(saliency), _unit(saliency, level))
     return [
         Sentence(statement.sentence, statement.notes),
-        Marked(parts, largest or largest_score(parts), legend),
+        Marked(parts, largest or largest_score(parts)),
+        Legend(against, _high(saliency), _unit(saliency, level)),
     ]
 
 

@@ -1,7 +1,7 @@
 """What a result shows, as a tree of blocks whose words and numbers are final: HTML, a picture and a terminal draw it.
 
-A cell is a text, a sentence in phrases, a bar, or a mark whose score is a share. Shares are relative to the strongest
-on display.
+A cell is a text, a sentence in phrases, a bar, a tile, a choice, or a mark whose score is a share. Shares are relative
+to the strongest on display.
 """
 
 from collections.abc import Sequence
@@ -50,16 +50,17 @@ class Marked:
 
     parts: Sequence[Sequence[ScoredSpan]]
     largest: float
-    legend: Legend | None = None
     large: bool = True
     scale: Scale = LINEAR
+    difference: bool = False  # which always has two sides
 
 
 @dataclass(frozen=True)
 class Bar:
     """A bar from zero; `low` and `high` are the least and the largest share in its column.
 
-    Across it lie a line between the `ends` of an interval, and a `tick`.
+    Across it lie a line between the `ends` of an interval, and a `tick`. With a `ring`, the share is a disc instead,
+    and a line joins both.
     """
 
     share: float
@@ -68,6 +69,7 @@ class Bar:
     hue: Hue = SIGNED
     ends: tuple[float, float] | None = None
     tick: float = 0.0
+    ring: float | None = None
 
 
 @dataclass(frozen=True)
@@ -76,16 +78,6 @@ class Balance:
 
     broken: float
     corrected: float
-
-
-@dataclass(frozen=True)
-class Dots:
-    """Two values of one row: A is a ring, B a disc; `low` and `high` as of a bar."""
-
-    ring: float
-    disc: float
-    low: float = 0.0
-    high: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -98,9 +90,6 @@ class Tile:
     tip: str = ""
 
 
-Cell = str | Sequence[Phrase] | Bar | Balance | Dots | ScoredSpan | Marked | Tile
-
-
 @dataclass(frozen=True)
 class Choice:
     """One of several outcomes with its share and the share in words."""
@@ -111,11 +100,14 @@ class Choice:
     chosen: bool = False
 
 
+Cell = str | Sequence[Phrase] | Bar | Balance | ScoredSpan | Marked | Tile | Choice
+
+
 @dataclass(frozen=True)
 class Line:
-    """Cells and choices one after the other, perhaps in small type; what does not fit goes to the next line."""
+    """Cells one after the other, perhaps in small type; what does not fit goes to the next line."""
 
-    items: Sequence[Cell | Choice]
+    items: Sequence[Cell]
     small: bool = False
 
 
@@ -234,11 +226,10 @@ def coloured(part: Any, scale: Scale) -> Any:
         return [coloured(each, scale) for each in part]
     if isinstance(part, Legend):
         high = f"{part.high.removesuffix(' only')} only"
-        return part if scale.signed else replace(part, against=False, high=high)
-    if isinstance(part, Marked) and part.legend and part.legend.low != Legend.low:
-        return replace(part, scale=replace(scale, signed=True))  # a difference has two sides
+        both = scale.signed or part.low != Legend.low  # a difference has two sides
+        return part if both else replace(part, against=False, high=high)
     if isinstance(part, Marked):
-        return replace(part, scale=scale, legend=coloured(part.legend, scale))
+        return replace(part, scale=replace(scale, signed=scale.signed or part.difference))
     if isinstance(part, Grid):
         return replace(part, scale=scale)
     inside = {

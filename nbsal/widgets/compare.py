@@ -12,10 +12,10 @@ from nbsal.explain.sentences.statement import Statement
 from nbsal.explain.text_sheet import class_line
 from nbsal.render.headline import phrases
 from nbsal.render.sheet import (
+    Bar,
     Beside,
     Block,
     CellTable,
-    Dots,
     Heading,
     Legend,
     Line,
@@ -229,11 +229,14 @@ class Compare(ExplainerView):
         blocks: list[Block] = [
             Sentence(pair.sentence(), self.statement.notes or [self.statement.badge]),
             Beside([(Heading(phrases(title)), text) for title, text in texts[:2]]),
-            *(text for _, text in texts[2:]),
+            *(block for _, text in texts[2:] for block in (text, Legend(True, "A higher", low="B higher"))),
             Legend(any(np.any(scores < 0) for scores in pair.shares), "for", unit),
             *self._decisions(pair),
             Heading(phrases(pair.heading()), unit),
-            CellTable([(row.name + row.part, Dots(*row.shares, low, high), *row.texts) for row in rows], right=(2, 3)),
+            CellTable(
+                [(row.name + row.part, Bar(row.shares[1], low, high, ring=row.shares[0]), *row.texts) for row in rows],
+                right=(2, 3),
+            ),
             Note(KEY),
         ]
         return Sheet(pair.caption(), blocks, pair.notes())

@@ -10,7 +10,18 @@ from nbsal.render import sheet_html
 from nbsal.render.colours import STRONGEST
 from nbsal.render.headline import phrases, plain
 from nbsal.render.html import visible
-from nbsal.render.sheet import Balance, Bar, Beside, CellTable, Choice, Heading, Line, Marked, Sentence, SizedWords
+from nbsal.render.sheet import (
+    Balance,
+    Bar,
+    Beside,
+    CellTable,
+    Choice,
+    Heading,
+    Legend,
+    Line,
+    Sentence,
+    SizedWords,
+)
 from nbsal.widgets import Clouds
 from tests.widgets.test_copies import MANY, TEXTS, Words, cells, views_of_many
 from tests.widgets.test_copies import plain as without_signs
@@ -45,10 +56,9 @@ def test_a_page_says_what_its_copies_say(show, views, name):
     def texts(selector):
         return [bare(text) for text in root.locator(selector).all_text_contents() if text]
 
-    (sentence,), (marked,) = blocks(sheet, Sentence), blocks(sheet, Marked)
+    (sentence,), (legend,) = blocks(sheet, Sentence), blocks(sheet, Legend)
     assert texts(".nbsal-headline") == [bare(plain(sentence.phrases))]
     assert texts(".nbsal-panel h3") == [bare(plain(block.phrases)) for block in blocks(sheet, Heading)]
-    legend = marked.legend
     assert texts(".nbsal-legend") == [bare("".join(word for _, word in legend.ends) + f"·{legend.unit}")]
     choices = [item for block in blocks(sheet, Line) for item in block.items if isinstance(item, Choice)]
     if name != "games":

@@ -129,7 +129,7 @@ def typed(view):
 def assert_harmless(page, view, name):
     root = page.locator("section.nbsal")
     if name == "clouds":
-        drawn = root.locator(".nbsal-word").evaluate_all("nodes => nodes.map(node => node.textContent)")
+        drawn = root.locator(".nbsal-words b").evaluate_all("nodes => nodes.map(node => node.textContent)")
         assert set(drawn) <= {word["word"] for cloud in view._clouds for word in cloud["words"]} and len(drawn) > 20
     else:
         text = root.locator(".nbsal-text").first if name == "compare" else root.locator(".nbsal-text").last
@@ -144,7 +144,7 @@ def test_hostile_tokens_appear_as_plain_text(show, sheet, hostile, name):
     view = hostile(name)
     root = show(view, live=True)
     assert_harmless(sheet, view, name)
-    for mark in (".nbsal-mark", ".nbsal-switch", ".nbsal-word", "tbody td"):
+    for mark in (".nbsal-mark", ".nbsal-switch", ".nbsal-words li", "tbody td"):
         if root.locator(mark).count() > 1:
             root.locator(mark).nth(1).hover(force=True)
     assert_harmless(sheet, view, name)

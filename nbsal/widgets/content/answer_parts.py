@@ -231,7 +231,6 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
         "so_far": {"short": "So far", "name": "the reply so far"},
         "next": [next_text(rivals[:RIVALS]) for rivals in statistics.rivals],
         "linear": answer.linear or answer.hops != 0,
-        "generated": answer.provenance.get("reply") == "generated",
         "measured": [] if evidence is None else list(evidence.by_source),
         "parts": [part_trait(result, tokens) for tokens in unique],
     }

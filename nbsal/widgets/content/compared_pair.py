@@ -18,7 +18,7 @@ from nbsal.render import html
 from nbsal.render.headline import Phrase, in_row, name_in_sentence, percent, phrases, plain
 from nbsal.render.names import model_name
 from nbsal.render.scores import score_text
-from nbsal.render.sheet import Legend, Marked
+from nbsal.render.sheet import Marked
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
@@ -190,7 +190,7 @@ class ComparedPair:
             largest = [top or 1.0 for top in self.largest]
             scores = tokens.first.scores / largest[0] - tokens.second.scores / largest[1]
             spans = replace(self.first, scores=scores).scored_spans(self.level)
-            texts.append(("", Marked(spans, 1.0, Legend(True, "A higher", low="B higher"))))
+            texts.append(("", Marked(spans, 1.0, difference=True)))
         return texts
 
     def notes(self) -> list[str]:

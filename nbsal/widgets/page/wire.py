@@ -104,7 +104,6 @@ def decision(explanation: Explanation, subject: Subject | None = None) -> dict[s
         "percentages": [percent(share) for _, share in listed_outcomes],
         "confidence": explanation.confidence,
         "answer": [int(span[1]), int(span[2])] if span and explanation.probabilities.ndim == 2 else None,
-        "about_target": explanation.about_target,
         "signed": explanation.signed,
         "unit": visible(explanation.unit),
         "legends": legends(explanation.row, np.atleast_2d(explanation.scores)),

@@ -81,7 +81,6 @@ export function decision(
     percentages: listed.map(([, share]) => formatPercent(share)),
     confidence,
     answer: null,
-    about_target: true,
     signed: method.endsWith("gradxact") || rows.some((row) => row.some((score) => score < 0)),
     unit: `score for ${target}`,
     legends: rows.map((row) => legendOf(tokens, row, parts)),

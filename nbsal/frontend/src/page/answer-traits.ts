@@ -68,7 +68,6 @@ export interface ReplyFacts {
   follows: boolean;
   /** Whether the sum of some rows of scores explains the sum of their tokens. */
   linear: boolean;
-  generated: boolean;
   /** The sources that were left out, in the order of `changes`, and the whole reply with its words and sentences. */
   measured: number[];
   parts: AnswerPart[];

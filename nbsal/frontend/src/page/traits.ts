@@ -78,8 +78,6 @@ export interface Decision {
   notes: string[];
   /** All settings, for a tooltip. */
   settings: string;
-  /** Whether the scores depend on the target. */
-  about_target: boolean;
   /** Whether they speak for and against it. */
   signed: boolean;
   /** What the scores measure. */

@@ -4,7 +4,7 @@ import { rowList } from "../controls/row-list";
 import { stepper } from "../controls/stepper";
 import { bind, type Context } from "../page/context";
 import type { AuditTraits, TestedWord, TestedWords } from "../page/corpus-traits";
-import { closest, h } from "../page/dom";
+import { closest, h, panel, percent } from "../page/dom";
 import { readoutLine } from "../text/readout";
 
 const MOST_TEXTS = 1000; // in which scores must name a word
@@ -40,7 +40,6 @@ export function testedWords(context: Context<AuditTraits>) {
     leave: () => live && set({ picked: [], everywhere: false }),
   });
   list.node.setAttribute("aria-multiselectable", "true");
-  const [heading, note] = [h("h3"), h("span")];
   const rest = h("p", { class: "nbsal-quiet" });
   const titles = h("div", { class: "nbsal-audit-titles", signal, click: (event) => sortBy(event) });
   const hide = h("button", {
@@ -51,14 +50,12 @@ export function testedWords(context: Context<AuditTraits>) {
   });
   const range = { step: 1, least: 1, most: MOST_TEXTS };
   const count = stepper(bind(context, "least"), "Minimum texts per word", ["Fewer texts", "More texts"], range);
-  const node = h(
-    "section",
-    { class: "nbsal-panel nbsal-tested" },
-    h("header", {}, heading, note),
+  const { node, heading, note } = panel(
+    "nbsal-tested",
     titles,
     list.node,
     rest,
-    h("div", { class: "nbsal-read" }, readout.node),
+    h("div", { class: "nbsal-read nbsal-small" }, readout.node),
     h("div", { class: "nbsal-tools" }, hide, count),
   );
   const drawPicked = () => {
@@ -128,10 +125,6 @@ function cells({ word, name, kind, cells }: TestedWord) {
 
 /** A bar for each model. */
 function bars(cell: { left?: number[]; right?: number[] }) {
-  const lines = (cell.left ?? cell.right ?? []).map((share) => {
-    const bar = h("i");
-    bar.style.setProperty("--length", `${100 * share}%`);
-    return bar;
-  });
+  const lines = (cell.left ?? cell.right ?? []).map((share) => h("i", { "--length": percent(share) }));
   return h("span", { class: cell.left ? "nbsal-audit-bars nbsal-breaks" : "nbsal-audit-bars" }, ...lines);
 }

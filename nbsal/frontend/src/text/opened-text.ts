@@ -26,11 +26,11 @@ export function openedText(context: Context<CorpusTraits>) {
   const node = h(
     "section",
     { class: "nbsal-panel nbsal-opened" },
-    h("header", {}, title, keys),
+    h("header", { class: "nbsal-small" }, title, keys),
     answer,
     check,
     page,
-    h("div", { class: "nbsal-read" }, text.readout.node, colours.node),
+    h("div", { class: "nbsal-read nbsal-small" }, text.readout.node, colours.node),
     words.node,
   );
   let marks: Mark[] = [];

@@ -66,7 +66,7 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
       h("span", { class: "nbsal-tools" }, displayMenu(context, [...settings, topSetting(side)]), saveMenu(context)),
     ),
   );
-  const line = h("div", { class: "nbsal-read" }, text.readout.node, colours.node);
+  const line = h("div", { class: "nbsal-read nbsal-small" }, text.readout.node, colours.node);
   return {
     nodes: [heading.node, map.node, editor.page, line, share.node, decision.node, tools],
     headline: heading.node,

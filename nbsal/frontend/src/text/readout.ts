@@ -47,7 +47,7 @@ export const scoreWords = (text: string) => h("span", { class: "nbsal-score" }, 
 
 /** @param hint what the line says while nothing is pointed at */
 export function readoutLine(hint = HINT) {
-  const node = h("div", { class: "nbsal-readout", "aria-live": "polite" }, hint);
+  const node = h("div", { class: "nbsal-readout nbsal-small nbsal-line", "aria-live": "polite" }, hint);
   let rest: (Node | string)[] = [hint];
   let resting = true;
   return {

@@ -1,7 +1,7 @@
 // Two explanations of one text beside each other, the strongest words of both, and their difference.
 
 import { badge, pairedDots } from "../charts/paired-dots";
-import { colourScale, displayMenu, type Setting, SHADING, scaleSetting, segments } from "../controls/display";
+import { choiceSetting, colourScale, displayMenu, type Setting, SHADING, scaleSetting } from "../controls/display";
 import { methodControls, selectionButton, topSetting } from "../controls/explainer-controls";
 import { outcomes } from "../controls/outcomes";
 import { saveMenu } from "../controls/save";
@@ -101,7 +101,7 @@ function pairOfTexts(context: CompareContext) {
     nodes: [
       h("div", { class: "nbsal-pair" }, ...sides),
       difference,
-      h("div", { class: "nbsal-read" }, readout.node, colours.node),
+      h("div", { class: "nbsal-read nbsal-small" }, readout.node, colours.node),
     ],
     tools: [editor.button, finder.node],
     /** Draw both texts; return their words. */
@@ -175,10 +175,10 @@ function decisions(context: CompareContext) {
 }
 
 function toolRow(context: CompareContext, [editButton, finder]: HTMLElement[]) {
-  const { ask, fail, live, signal } = context;
+  const { ask, live, signal } = context;
   const { button, forget } = undoable(context, [...EXPLAINED, ...OTHER]);
-  const swapped = () => forget(); // earlier steps are of the other side; a second press takes back the first one
-  const onSwap = () => ask("swap").then(swapped, (error: Error) => fail(error.message));
+  /** Earlier steps are of the other side; a second press takes back the first one. */
+  const onSwap = async () => (await ask("swap")) && forget();
   const swap = h(
     "button",
     { class: "nbsal-button nbsal-needs-python", hidden: !live, signal, click: onSwap },
@@ -190,13 +190,10 @@ function toolRow(context: CompareContext, [editButton, finder]: HTMLElement[]) {
   });
   const settings: Setting[] = [
     scaleSetting(bind(context, "scale"), "Each its own", "Shared"),
-    [
-      "Difference",
-      segments(bind(context, "difference"), "Difference", [
-        [false, "Hide"],
-        [true, "Show"],
-      ]),
-    ],
+    choiceSetting(bind(context, "difference"), "Difference", [
+      [false, "Hide"],
+      [true, "Show"],
+    ]),
     ...tops,
   ];
   return h(

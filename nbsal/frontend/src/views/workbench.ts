@@ -7,7 +7,7 @@ import { firstSide } from "../controls/side";
 import { undo } from "../controls/undo";
 import { bind, type Context } from "../page/context";
 import { rowsOf } from "../page/decode";
-import { h } from "../page/dom";
+import { link } from "../page/dom";
 import { mount } from "../page/mount";
 import type { WorkbenchTraits } from "../page/traits";
 import { fold, watchSight } from "../panels/fold";
@@ -46,12 +46,7 @@ function workbenchFolds(context: WorkbenchContext, explanation: () => Explanatio
     const { why } = get("_layers");
     const { layered: other } = get("_choices");
     if (!why || !live || !other || chosenMethod(side)?.layered) return why ? [why] : [];
-    const choose = () => set({ method: other.name });
-    return [
-      why,
-      " \u00b7 ",
-      h("button", { class: "nbsal-link nbsal-needs-python", signal, click: choose }, `Use ${other.label}`),
-    ];
+    return [why, " \u00b7 ", link(signal, `Use ${other.label}`, () => set({ method: other.name }))];
   };
   /** Whose order the curve follows, if another layer is on display, as in a page without Python. */
   const order = () => {
