@@ -221,6 +221,11 @@ class Explanation(Explained):
         return "nonnegative" not in self._promise or bool((self.scores < 0).any())
 
     @property
+    def known_scores(self) -> Floats:
+        """The scores as pages and sentences have them: 0 where a method divided 0 by 0."""
+        return np.nan_to_num(self.scores)
+
+    @property
     def unit(self) -> str:
         """What scores are of, in words."""
         return f"score for {self.display_name(self.target)}" if self.about_target else "score"

@@ -78,7 +78,8 @@ class Saliency(Explanation):
     @cached_property
     def word_scores(self) -> list[float]:
         """The score of each word: the sum of its tokens' scores."""
-        return [float(sum(self.scores[i] for i in word.tokens)) for word in self.words]
+        scores = self.known_scores
+        return [float(sum(scores[i] for i in word.tokens)) for word in self.words]
 
     @property
     def part_names(self) -> tuple[str, ...]:
@@ -91,7 +92,7 @@ class Saliency(Explanation):
 
     def ranked_words(self, count: int) -> list[tuple[str, float]]:
         """The strongest words, for or against, as a list names them: equal words of a text are one, as in sentences."""
-        return [(word.label, word.score) for word in Ranker(self.row).strongest(self.scores, count)]
+        return [(word.label, word.score) for word in Ranker(self.row).strongest(self.known_scores, count)]
 
     def rows(self) -> "list[Saliency]":
         """The explanations by row of scores: this one."""
@@ -128,6 +129,7 @@ class Saliency(Explanation):
             self.place,
             tuple((label, value) for label, value in self.decided.items() if label != named),
             self.method,
+            unscored=bool(np.isnan(self.scores[list(self.row.content)]).all()),
         )
 
     def statement(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> Statement:
@@ -148,12 +150,13 @@ class Saliency(Explanation):
             words = zip(self.words, self.word_scores, strict=True)
             return [(word.segment, (word.start, word.end, score, word.text)) for word, score in words]
         places = self.row.content
-        return [(self.row.segments[i], (*self.offsets[i], float(self.scores[i]), self.tokens[i])) for i in places]
+        scores = self.known_scores
+        return [(self.row.segments[i], (*self.offsets[i], float(scores[i]), self.tokens[i])) for i in places]
 
     @property
     def largest(self) -> float:
         """The largest absolute score of a content token, which gets full colour."""
-        return max(abs(float(self.scores[i])) for i in self.row.content)
+        return float(np.abs(self.known_scores[list(self.row.content)]).max())
 
     def sheet(
         self, level: str = "word", statement: Statement | None = None, classes: Probabilities | None = None
@@ -170,7 +173,7 @@ class Saliency(Explanation):
 
     def special_share(self) -> float:
         """The share of all absolute scores that lies on special tokens."""
-        sizes = np.abs(self.scores)
+        sizes = np.abs(self.known_scores)
         total = float(sizes.sum())
         return float(sizes[self.special].sum()) / total if total else 0.0
 

@@ -112,7 +112,7 @@ def share_lines(saliency: Any) -> list[Block]:
     special, line = saliency.special_share(), share_line(saliency.special_share())
     if special <= MOST:
         return [line]
-    sizes = np.abs(saliency.scores) * saliency.special
+    sizes = np.abs(saliency.known_scores) * saliency.special
     place = int(sizes.argmax())
     where = f", almost all on {saliency.tokens[place]}" if sizes[place] > ALMOST_ALL * sizes.sum() else ""
     return [line, Note(f"▲ Most of the score lies on special tokens{where}. Colours compare the words alone.")]
@@ -125,9 +125,9 @@ def _high(saliency: Any) -> str:
 def _unit(saliency: Any, level: str) -> str:
     """What full colour is: the strongest word, or the word of the strongest token."""
     if level == "token":
-        token = max(saliency.row.content, key=lambda i: abs(saliency.scores[i]))
+        token = max(saliency.row.content, key=lambda i: abs(saliency.known_scores[i]))
         word = next((word for word in saliency.words if token in word.tokens), None)
-        size = saliency.scores[token]
+        size = saliency.known_scores[token]
     else:
         best = max(range(len(saliency.words)), key=lambda number: abs(saliency.word_scores[number]), default=None)
         word, size = (None, 0.0) if best is None else (saliency.words[best], saliency.word_scores[best])

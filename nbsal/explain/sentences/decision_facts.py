@@ -219,7 +219,7 @@ class DecisionFacts:
     `about_target` is False for methods whose scores do not depend on the target; `parts` are the names of the parts of
     a text that has several, "" for one that needs no name; `special` is the share of the score on special tokens;
     `place` says of which words a tagger decides, and `also` has the other labels that a text has, with their
-    probabilities; `method` is the name of what gave the scores.
+    probabilities; `method` is the name of what gave the scores; `unscored` says that it gave no number for any word.
     """
 
     prediction: str
@@ -236,6 +236,7 @@ class DecisionFacts:
     place: str = ""
     also: tuple[tuple[str, float], ...] = ()
     method: str = ""
+    unscored: bool = False
 
     @property
     def name(self) -> str:

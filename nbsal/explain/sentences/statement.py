@@ -84,7 +84,7 @@ def statement(facts: DecisionFacts) -> Statement:
         return Statement(lead)
     if not any(score for _, score, _ in facts.words):
         state: State = "unchecked" if check is None else check.state
-        badge = NOT_CHECKED if check is None else _Checked(facts, check).badge()
+        badge = _Checked(facts, check).badge() if check is not None and check.tried else NOT_CHECKED
         return Statement(phrases(lead, " ", _every_zero(facts)), state, advice=_rescue(facts), badge=badge)
     if check is None or facts.heads_off is not None:
         return Statement(phrases(lead, " ", _scores(facts)), badge=NOT_CHECKED)
@@ -163,6 +163,8 @@ def _rescue(facts: DecisionFacts) -> Advice:
 
 def _every_zero(facts: DecisionFacts) -> str:
     """Why every word may score 0, and what to do."""
+    if facts.unscored:
+        return "No word has a score: on this text the method divides 0 by 0. Try occlusion."
     if facts.special:
         return "Every word scores 0: all of the score is on special tokens. Try another layer, or occlusion."
     if facts.method == OCCLUSION:
