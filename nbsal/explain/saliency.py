@@ -12,7 +12,7 @@ from nbsal.explain.layer_sheet import SCALES, layers_sheet
 from nbsal.explain.ranked import Ranker, part_names
 from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff
 from nbsal.explain.sentences.statement import Statement, statement
-from nbsal.explain.text_sheet import Probabilities, saliency_sheet
+from nbsal.explain.text_sheet import Probabilities, saliency_sheet, special_share
 from nbsal.render import colours, fonts, html, sheet_html
 from nbsal.render.exports import Exportable
 from nbsal.render.sheet import Sheet
@@ -173,9 +173,7 @@ class Saliency(Explanation):
 
     def special_share(self) -> float:
         """The share of all absolute scores that lies on special tokens."""
-        sizes = np.abs(self.known_scores)
-        total = float(sizes.sum())
-        return float(sizes[self.special].sum()) / total if total else 0.0
+        return special_share(self.row, self.known_scores)
 
     def plot(self, ax: "Axes | None" = None, longest: int = 40) -> "Axes":
         """A bar chart of the words in reading order, or of the `longest` most important words of a longer text."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from nbsal.explain.ranked import WORDS
 from nbsal.explain.sentences.statement import Statement
+from nbsal.model.text.tokens import Row
 from nbsal.render.colours import GREY
 from nbsal.render.headline import change_words, name_in_sentence, percent, phrases
 from nbsal.render.html import ScoredSpan, label, largest_score
@@ -24,6 +25,7 @@ from nbsal.render.sheet import (
     Sentence,
     Sheet,
 )
+from nbsal.support.arrays import Floats
 
 CLASSES = 6  # that are listed
 MOST, ALMOST_ALL = 0.5, 0.8  # shares of the scores on special tokens, and of these on one of them, that are told
@@ -101,21 +103,39 @@ def changes_table(changes: Sequence[tuple[str, float, float]]) -> CellTable:
     return CellTable(rows, right=(2,))
 
 
-def share_line(special: float) -> Line:
-    """How the score divides between words and special tokens."""
-    words, rest = f"{percent(1 - special, 0)} of the score on words", f"{percent(special, 0)} on special tokens"
-    return Line([words, Bar(1 - special, hue=GREY), rest], small=True)
-
-
 def share_lines(saliency: Any) -> list[Block]:
     """How the score divides between words and special tokens, with a warning if most lies on the latter."""
-    special, line = saliency.special_share(), share_line(saliency.special_share())
-    if special <= MOST:
-        return [line]
-    sizes = np.abs(saliency.known_scores) * saliency.special
+    return share_blocks(saliency.row, saliency.known_scores)
+
+
+def share_blocks(row: Row, scores: Floats) -> list[Block]:
+    """The same of any row of scores."""
+    share, warning = special_share(row, scores), share_warning(row, scores)
+    words, special = share_texts(share)
+    line = Line([words, Bar(1 - share, hue=GREY), special], small=True)
+    return [line, Note(f"▲ {warning}")] if warning else [line]
+
+
+def share_texts(special: float) -> list[str]:
+    """How much of the score is on words, and how much on special tokens."""
+    return [f"{percent(1 - special, 0)} of the score on words", f"{percent(special, 0)} on special tokens"]
+
+
+def special_share(row: Row, scores: Floats) -> float:
+    """The share of all absolute scores that lies on special tokens."""
+    sizes = np.abs(scores)
+    total = float(sizes.sum())
+    return float(sizes[np.array(row.special)].sum()) / total if total else 0.0
+
+
+def share_warning(row: Row, scores: Floats) -> str:
+    """That most of the score lies on special tokens, if it does."""
+    if special_share(row, scores) <= MOST:
+        return ""
+    sizes = np.abs(scores) * row.special
     place = int(sizes.argmax())
-    where = f", almost all on {saliency.tokens[place]}" if sizes[place] > ALMOST_ALL * sizes.sum() else ""
-    return [line, Note(f"▲ Most of the score lies on special tokens{where}. Colours compare the words alone.")]
+    where = f", almost all on {row.tokens[place]}" if sizes[place] > ALMOST_ALL * sizes.sum() else ""
+    return f"Most of the score lies on special tokens{where}. Colours compare the words alone."
 
 
 def _high(saliency: Any) -> str:

@@ -30,16 +30,17 @@ class Heading:
 
 @dataclass(frozen=True)
 class Legend:
-    """How to read the shades: from "against", or 0, to "for"; `unit` says what full colour is."""
+    """How to read the shades: from `low`, or 0, to `high`; `unit` says what full colour is."""
 
     against: bool
     high: str
     unit: str = ""
+    low: str = "against"
 
     @property
     def ends(self) -> tuple[Phrase, Phrase]:
         """The words at both ends."""
-        return ("against", "against") if self.against else ("quiet", "0"), ("for", self.high)
+        return ("against", self.low) if self.against else ("quiet", "0"), ("for", self.high)
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,10 @@ Cell = str | Sequence[Phrase] | Bar | Dots | ScoredSpan | Marked | Tile
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several outcomes with its share and the share in words."""
+    """One of several outcomes with its share, or without a bar, and the share in words."""
 
     name: str
-    share: float
+    share: float | None
     value: str
     chosen: bool = False
 
@@ -184,12 +185,21 @@ class Note:
 
 @dataclass(frozen=True)
 class Card:
-    """Blocks in a box, under a title and a note beside it; a `filled` one is the text that others explain."""
+    """Blocks in a box under a title with a note, and cells at the end of that line.
+
+    A `filled` one is the text that others explain.
+    """
 
     blocks: Sequence["Block"]
-    title: str = ""
+    title: str
     note: str = ""
+    end: Sequence[Cell] = ()
     filled: bool = False
+
+    @property
+    def head(self) -> Sequence[Phrase]:
+        """The title with its note."""
+        return [("class", self.title), *([("text", f" \N{MIDDLE DOT} {self.note}")] if self.note else [])]
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ def _legend(legend: Legend) -> list[str]:
 
 
 def _card(block: Card, colours: bool) -> list[str]:
-    title = ["", visible(f"{block.title} \N{MIDDLE DOT} {block.note}")] if block.title else []
-    return [*title, *_blocks(block.blocks, colours)]
+    head = "  ".join([_words(block.head), *(_cell(cell, SHORT, colours) for cell in block.end)])
+    return ["", head.rstrip(), *_blocks(block.blocks, colours)]
 
 
 def _words(cell: str | Sequence[Phrase]) -> str:
@@ -66,7 +66,8 @@ def _words(cell: str | Sequence[Phrase]) -> str:
 def _cell(cell: Cell | Choice, length: int, colours: bool) -> str:
     if isinstance(cell, Choice):
         frame = "[{}]" if cell.chosen else "{}"
-        return frame.format(f"{visible(cell.name)} {_cell(Bar(cell.share, hue=GREY), SHORT, colours)} {cell.value}")
+        bar = "" if cell.share is None else f"{_cell(Bar(cell.share, hue=GREY), SHORT, colours)} "
+        return frame.format(f"{visible(cell.name)} {bar}{cell.value}".rstrip())
     if isinstance(cell, Bar):
         scale = length / (cell.high - cell.low)
         begin, size = round((min(cell.share, 0.0) - cell.low) * scale), round(abs(cell.share) * scale)

@@ -334,7 +334,10 @@ class Answers(Shading, MethodTraits, View):
     def picture(self) -> AnswerPicture:
         """What a static picture shows: the selected words, or the reply; the token at hand rather than its rival."""
         result: AnswerResult = self._computed
-        return parts.picture(result, self._selected(), [Struck.parse(entry) for entry in self.struck])
+        curve = result.curve if "curve" in self.panels else None
+        struck, at = [Struck.parse(entry) for entry in self.struck], self._inputs.get("written", 0)
+        picture = parts.picture(replace(result, curve=curve), self._selected(), struck, self._replies, at)
+        return replace(picture, level=self.level, notes=self._result["notes"])
 
     def _page_title(self) -> str:
         return f"Answers: {self.picture().sentence}"

@@ -4,6 +4,8 @@ import pytest
 
 from nbsal.render.headline import plain
 from nbsal.render.sheet import CellTable, Choice, Heading, Line, Marked, Sentence
+from tests.browser.checklist.saving import SAID
+from tests.widgets.test_copies import Words
 
 
 def blocks(sheet, kind):
@@ -32,3 +34,12 @@ def test_a_page_says_what_its_copies_say(show, views, name):
     if name == "highlight":
         (table,) = blocks(sheet, CellTable)
         assert texts(".nbsal-ranking li") == [bare(word + number) for word, _, number in table.rows] != []
+
+
+@pytest.mark.parametrize("name", ["answers", "workbench"])
+def test_copies_lack_only_controls(show, views, name):
+    copy = bare(Words(views[name].render_html()).text)
+    said = show(name).evaluate(SAID)
+    assert len(said) > 40 and [text for text in said if bare(text) not in copy] == []
+    places = [copy.index(bare(text)) for text in said if copy.count(bare(text)) == 1]
+    assert places == sorted(places)

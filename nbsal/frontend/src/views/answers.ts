@@ -9,7 +9,6 @@ import { undo } from "../controls/undo";
 import type { AnswersTraits } from "../page/answer-traits";
 import { bind, type Context } from "../page/context";
 import { h } from "../page/dom";
-import { nameInSentence } from "../page/format";
 import { mount } from "../page/mount";
 import type { Phrase, ShadedTraits } from "../page/traits";
 import { sourceCards, struckTokens } from "../panels/answer-cards";
@@ -307,5 +306,5 @@ function otherReply(title: Node, likelihood: string, text: string) {
 function strongestOf(words: { text: string; score: number }[]) {
   const most = largestOf(words.map(({ score }) => score));
   const word = words.find(({ score }) => most > 0 && Math.abs(score) === most);
-  return word ? nameInSentence(word.text.trim().slice(0, 24)) : "";
+  return word ? `\u201c${word.text.trim().slice(0, 24)}\u201d` : "";
 }
