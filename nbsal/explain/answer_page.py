@@ -19,6 +19,7 @@ from nbsal.render.sheet import (
     Bar,
     Block,
     Card,
+    Cell,
     CellTable,
     Choice,
     Heading,
@@ -170,7 +171,7 @@ class AnswerPicture:
                 cards.append(Card([marked, Note(unread)], name.label, name.title))
                 continue
             change = sentences.notable_change(self.facts, self.fallen.get(number))
-            end = [*([change] if change else []), Bar(self.facts.shares[number], low), texts[number]]
+            end: list[Cell] = [*([change] if change else []), Bar(self.facts.shares[number], low), texts[number]]
             cards.append(Card([marked], name.label, name.title, end))
         return cards
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from nbsal.explain.explained import Explanation, unchecked
 from nbsal.explain.layer_sheet import SCALES, layers_sheet
-from nbsal.explain.ranked import Ranker, part_names
+from nbsal.explain.ranked import Ranked, Ranker, hidden_alone, part_names
 from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff
 from nbsal.explain.sentences.statement import Statement, statement
 from nbsal.explain.text_sheet import Probabilities, saliency_sheet, special_share
@@ -90,9 +90,9 @@ class Saliency(Explanation):
         """The text, the score and the part of each word."""
         return [(word.text, score, word.segment) for word, score in zip(self.words, self.word_scores, strict=True)]
 
-    def ranked_words(self, count: int) -> list[tuple[str, float]]:
+    def ranked_words(self, count: int) -> list[Ranked]:
         """The strongest words, for or against, as a list names them: equal words of a text are one, as in sentences."""
-        return [(word.label, word.score) for word in Ranker(self.row).strongest(self.known_scores, count)]
+        return Ranker(self.row).strongest(self.known_scores, count)
 
     def rows(self) -> "list[Saliency]":
         """The explanations by row of scores: this one."""
@@ -134,7 +134,8 @@ class Saliency(Explanation):
 
     def statement(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> Statement:
         """What is said about the decision and its words, and how it was checked."""
-        return statement(self.facts(target_probability, heads_off))
+        said = statement(self.facts(target_probability, heads_off))
+        return replace(said, alone=hidden_alone(self.row, self.check)) if said.effects else said
 
     def scored_spans(self, level: str = "token") -> list[list[html.ScoredSpan]]:
         """The text as typed, cut at its tokens or words into spans with a score; one list for each text of a pair."""

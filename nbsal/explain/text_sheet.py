@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.explain.ranked import WORDS
+from nbsal.explain.explained import Floats
+from nbsal.explain.ranked import WORDS, hidden_alone
 from nbsal.explain.sentences.statement import Statement
 from nbsal.model.text.tokens import Row
 from nbsal.render.colours import GREY
@@ -15,6 +16,7 @@ from nbsal.render.scores import score_texts
 from nbsal.render.sheet import (
     Bar,
     Block,
+    Cell,
     CellTable,
     Choice,
     Heading,
@@ -25,7 +27,6 @@ from nbsal.render.sheet import (
     Sentence,
     Sheet,
 )
-from nbsal.support.arrays import Floats
 
 CLASSES = 6  # that are listed
 MOST, ALMOST_ALL = 0.5, 0.8  # shares of the scores on special tokens, and of these on one of them, that are told
@@ -70,15 +71,17 @@ def text_blocks(
 def word_bars(saliency: Any) -> list[Block]:
     """The words with the largest scores, the strongest first."""
     ranked = saliency.ranked_words(WORDS)
-    listed = [score for _, score in ranked]
+    listed = [word.score for word in ranked]
     largest = max(map(abs, listed), default=0.0) or 1.0
     texts, power = score_texts(listed)
     low, high = (bound(0.0, *listed) / largest for bound in (min, max))
-    rows = [
-        (name, Bar(score / largest, low, high or 1.0), text) for (name, score), text in zip(ranked, texts, strict=True)
-    ]
+    bars = [Bar(score / largest, low, high or 1.0) for score in listed]
+    rows: list[list[Cell]] = [[word.label, bar, text] for word, bar, text in zip(ranked, bars, texts, strict=True)]
+    if alone := dict(hidden_alone(saliency.row, saliency.check)):
+        effects = [[alone[word.tokens]] if word.tokens in alone else "" for word in ranked]
+        rows = [[*row, effect] for row, effect in zip(rows, effects, strict=True)]
     unit = " · ".join(filter(None, [saliency.unit, power]))
-    return [Heading([("text", "Strongest words")], unit), CellTable(rows, right=(2,))]
+    return [Heading([("text", "Strongest words")], unit), CellTable(rows, right=(2, 3))]
 
 
 def class_line(saliency: Any, classes: Probabilities | None = None) -> list[Block]:

@@ -170,12 +170,12 @@ def test_bars_count_words_as_the_sentence_does(show, small):
     saliency = dataclasses.replace(saliency, scores=np.array([0, 1.0, -2.0, 1.0, 0.5, 0]))
     view = Highlight(saliency).wait()
     rows = show(view).get_by_role("listbox", name="Strongest words").get_by_role("option")
-    expect(rows.locator("b")).to_have_text([name for name, _ in saliency.ranked_words(10)])
+    expect(rows.locator("b")).to_have_text([word.label for word in saliency.ranked_words(10)])
     row = dataclasses.replace(saliency.row, text=("warm film", "Warm warm"), segments=(0, 0, 0, 1, 1, 1))
     row = dataclasses.replace(row, offsets=((0, 0), (0, 4), (5, 9), (0, 4), (5, 9), (9, 9)))
     pair = dataclasses.replace(saliency, row=row)
     rows = show(Highlight(pair).wait()).get_by_role("listbox", name="Strongest words").get_by_role("option")
-    expect(rows.locator("b")).to_have_text([name for name, _ in pair.ranked_words(10)])
+    expect(rows.locator("b")).to_have_text([word.label for word in pair.ranked_words(10)])
 
 
 @pytest.mark.parametrize("theme, paper", [("light", "rgb(255, 255, 255)"), ("dark", "rgb(18, 19, 22)")])

@@ -115,7 +115,7 @@ def test_the_bars_of_sources_are_their_shares():
 def test_bars_have_the_same_lengths_in_every_copy():
     saliency = bench.saliency_of(bench.REAL.split())
     sheet = Sheet("", word_bars(saliency))
-    scores = [abs(score) for _, score in saliency.ranked_words(10)]
+    scores = [abs(word.score) for word in saliency.ranked_words(10)]
     shares = np.array(scores) / scores[0]
     page = [int(width) for width in re.findall(r"width:(\d+)px;background-color:#", sheet_html.render(sheet))]
     boxes, *_ = sheet_png.draw(sheet).axes[0].collections

@@ -47,7 +47,7 @@ class Statement:
 
     `effects` are (what was hidden, the value as text, the probability or None). `advice` is what may tell more: another
     method ("rescue"), or a search for words that turn the decision. `badge` says in a few words how far the sentence
-    was checked.
+    was checked. `alone` has the tokens of each word that was hidden alone, with the value then.
     """
 
     sentence: list[Phrase]
@@ -56,6 +56,7 @@ class Statement:
     effects: tuple[tuple[str, str, float | None], ...] = ()
     advice: Advice = ""
     badge: str = ""
+    alone: tuple[tuple[tuple[int, ...], Phrase], ...] = ()
 
     @property
     def notes(self) -> list[str]:
@@ -321,7 +322,7 @@ class _Checked:
         return named_words([self.check.candidates[number] for number in numbers], self.facts)
 
     def _value(self, value: float) -> str:
-        return confidence(value) if self.check.probable else f"{value:.4g}".replace("-", "\u2212")
+        return value_text(self.check, value)
 
     def _count(self) -> str:
         """ "three random words" """
@@ -331,6 +332,11 @@ class _Checked:
         """ "three random words, nine draws" """
         draws = len(self.check.random)
         return self._count() + (f", {number_word(draws)} draws" if draws > 1 else "")
+
+
+def value_text(check: Check, value: float) -> str:
+    """A value that hiding words leads to."""
+    return confidence(value) if check.probable else f"{value:.4g}".replace("-", "\u2212")
 
 
 def named_words(words: Sequence[Candidate], facts: DecisionFacts) -> list[Phrase]:

@@ -362,12 +362,12 @@ def picture(
     """
     answer, own = result.answer, result.span
     if own is not None and own.rival:
-        tokens, drawn = own.tokens, answer.picture_of(own.tokens, own.scores, result.contrast)
+        selected, drawn = own.tokens, answer.picture_of(own.tokens, own.scores, result.contrast)
     else:
         fits = own is not None and list(own.tokens) == (list(selected) or answer.reading.content)
-        tokens, drawn = selected, answer.picture_of(selected, own.scores if own and fits else None)
-    plain = answer.facts.part(tokens)
-    left = struck_trait(result.struck, plain, answer.facts.measured(list(tokens) or answer.reading.content))
+        drawn = answer.picture_of(selected, own.scores if own and fits else None)
+    plain, tokens = answer.facts.part(selected), list(selected) or answer.reading.content
+    left = struck_trait(result.struck, plain, answer.facts.measured(tokens))
     others = [
         (reply["title"], reply["likelihood"], reply["text"])
         for number, reply in enumerate(replies)

@@ -29,7 +29,15 @@ export function statement(finding: Finding, check?: Check): Statement {
   const state = check ? (check.supported ? "supported" : "weak") : "unchecked";
   const badge = check ? `${plural(check.plan.tried + check.random.length, "set")} hidden` : "not checked";
   const said = (...rest: (string | Phrase[])[]): Statement => {
-    return { sentence: phrases(...lead(finding), ...rest), state, badge, evidence_line: "", effects: [], advice: "" };
+    return {
+      sentence: phrases(...lead(finding), ...rest),
+      state,
+      badge,
+      evidence_line: "",
+      effects: [],
+      advice: "",
+      alone: [],
+    };
   };
   if (!finding.words.length) return { ...said(), badge: "" };
   if (!sizeOf(finding.words)) return said(" ", everyZero(finding));
@@ -39,7 +47,7 @@ export function statement(finding: Finding, check?: Check): Statement {
 
 /** A sentence that nothing has checked. */
 export const unchecked = (sentence: Phrase[]): Statement => {
-  return { sentence, state: "unchecked", badge: "not checked", evidence_line: "", effects: [], advice: "" };
+  return { sentence, state: "unchecked", badge: "not checked", evidence_line: "", effects: [], advice: "", alone: [] };
 };
 
 /** A sentence of plain words and lists of phrases. */

@@ -132,6 +132,8 @@ export interface Statement {
   effects: readonly [string, string, number | null][];
   /** What may tell more: another method, or a search for words that turn the decision. */
   advice: "" | "rescue" | "search";
+  /** The tokens of each word that was hidden alone, and the value then. */
+  alone: readonly [number[], Phrase][];
 }
 
 /** A check that runs, is offered, or failed, in words too; a search runs without a number of passes. */

@@ -3,7 +3,8 @@
 import { rowList } from "../controls/row-list";
 import type { Context } from "../page/context";
 import { h } from "../page/dom";
-import type { ExplanationTraits, RankedList, RankedRow } from "../page/traits";
+import type { ExplanationTraits, Phrase, RankedList, RankedRow, Statement } from "../page/traits";
+import { phraseNodes } from "../text/headline";
 import { nameNodes } from "../text/readout";
 import { hoverSender } from "../text/scored-text";
 
@@ -52,7 +53,10 @@ export function ranking(context: TextContext) {
   );
   return {
     node,
-    draw({ power, rows }: RankedList, unitName: string) {
+    /** @param alone what hiding a word does, of those that were hidden */
+    draw({ power, rows }: RankedList, unitName: string, alone: Statement["alone"]) {
+      const effects = new Map(alone.map(([tokens, effect]) => [String(tokens), effect]));
+      words.list.classList.toggle("nbsal-tested", alone.length > 0);
       unit.textContent = [unitName, power].filter(Boolean).join(" \u00b7 ");
       const shares = rows.map(({ share }) => share);
       const [low, high] = [Math.min(0, ...shares), Math.max(0, ...shares)];
@@ -60,18 +64,19 @@ export function ranking(context: TextContext) {
       words.list.style.setProperty("--zero", `${at(0)}%`);
       words.draw(
         rows.map(({ tokens }) => tokens),
-        (row) => bar(rows[row], at),
+        (row) => bar(rows[row], at, effects.get(String(rows[row].tokens))),
       );
     },
   };
 }
 
-function bar({ name, aside, number, share }: RankedRow, at: (share: number) => number) {
+function bar({ name, aside, number, share }: RankedRow, at: (share: number) => number, effect?: Phrase) {
   const line = h("i", { class: share < 0 ? "nbsal-against" : "" });
   line.style.setProperty("--from", `${Math.min(at(0), at(share))}%`);
   line.style.setProperty("--length", `${Math.abs(at(share) - at(0))}%`);
   const [before, text, after] = name;
   const quiet = aside && h("span", { class: "nbsal-quiet" }, aside);
   const word = h("b", { title: name.join("") + aside }, ...nameNodes({ before, text, after }), quiet);
-  return [word, line, h("span", {}, number)];
+  const without = effect ? [h("span", { class: "nbsal-without" }, ...phraseNodes([effect]))] : [];
+  return [word, line, h("span", {}, number), ...without];
 }

@@ -63,7 +63,7 @@ export function openedText(context: Context<CorpusTraits>) {
       bars.replaceChildren(...effectRows(effects));
       const negative = scores.some((score) => score < 0);
       colours.draw(scale, negative, explanation.legends[0].strongest[level]);
-      words.draw(explanation.legends[0].ranked[level], explanation.unit);
+      words.draw(explanation.legends[0].ranked[level], explanation.unit, opened.statement.alone);
       page.classList.toggle("nbsal-scrolls", text.long());
       node.classList.toggle("nbsal-outdated", get("opened") !== opened.number);
       return opened.number;

@@ -13,13 +13,17 @@ export default /* @__PURE__ */ mount<HighlightTraits>("highlight", (context: Con
   const { get, main, side, on } = context;
   const read = explanationReader(context);
   const [text, words] = [reading(context), ranking(context)];
+  const drawWords = () => {
+    const explanation = read();
+    if (explanation) words.draw(explanation.legends[0].ranked[get("level")], explanation.unit, text.alone());
+  };
   const draw = () => {
     const explanation = read();
-    if (!explanation) return;
-    text.draw(explanation, explanation.rows[0]);
-    words.draw(explanation.legends[0].ranked[get("level")], explanation.unit);
+    if (explanation) text.draw(explanation, explanation.rows[0]);
+    drawWords();
   };
   on(["_rev", ...SHADING], draw);
+  on(["_statements"], drawWords);
   text.addTool(undo(context, EXPLAINED));
   main.append(...text.nodes);
   side.append(words.node);
