@@ -236,5 +236,10 @@ def route_words(facts: PartFacts) -> tuple[str, str, list[list[tuple[list[int], 
 
 
 def _matrix_cell(share: float) -> ScoredSpan | str:
-    number = str(round(100 * share)).replace("-", "\N{MINUS SIGN}")
-    return ScoredSpan(f" {number} ", float(share)) if abs(share) >= LEAST else ""
+    number = cell_text(share)
+    return ScoredSpan(f" {number} ", float(share)) if number else ""
+
+
+def cell_text(share: float) -> str:
+    """A share as a number of a percentage, or nothing for a small one."""
+    return str(round(100 * share)).replace("-", "\N{MINUS SIGN}") if abs(share) >= LEAST else ""

@@ -1,7 +1,7 @@
 """What the Answers view shows of an answer: its tokens by source, its matrix, and what hiding sources changes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from nbsal.explain.answer import Answer
 from nbsal.explain.answer_page import (
     COLUMN,
     SCORES,
-    AnswerPicture,
+    cell_text,
     reply_likelihood,
     rivals_of,
     route_words,
@@ -28,14 +28,19 @@ from nbsal.explain.sentences.evidence import Evidence, Place, hides, likeliest, 
 from nbsal.explain.sentences.phrases import PhraseMatrix, phrases
 from nbsal.explain.sentences.reply_facts import PartFacts, plain_token
 from nbsal.methods import labels
-from nbsal.render.headline import Phrase
+from nbsal.render.headline import Phrase, percent
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
+from nbsal.widgets.content import legends
 from nbsal.widgets.content.answer_curve import HidingCurve
-from nbsal.widgets.content.legends import divided
 from nbsal.widgets.explainer_view import method_traits
 from nbsal.widgets.page import wire
 
+READOUT = legends.READOUT | {
+    "hint": "Choose words of the reply, or of a source.",
+    "sides": ("scores against {}, {}\u202f%", "scores for {}, {}\u202f%", "scores for {}, {}\u202f%"),
+}
+SO_FAR = "the reply so far"
 RIVALS = 3  # of a word the model is unsure of
 
 
@@ -214,6 +219,7 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
     matrix = PhraseMatrix.from_facts(answer.facts)
     if contrast is not None and result.span is not None:
         matrix = PhraseMatrix.from_rival(contrast, result.span.tokens[0])
+    columns = [*(name.sentence for name in reply_facts.source_names(reading.prompt.sources)), SO_FAR]
     units = [*reading.reply_units("word"), *reading.reply_units("sentence")]
     prepared = [content, answer.facts.opened(), *(list(unit.tokens) for unit in units), *map(list, phrases(reading))]
     unique = {tuple(tokens): tokens for tokens in prepared if tokens}.values()
@@ -231,16 +237,23 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
         "phrases": [list(tokens) for tokens in matrix.tokens],
         "names": list(matrix.names),
         "matrix": matrix.shares.round(5).tolist(),
+        "cells": [[cell_texts(share, name) for share, name in zip(row, columns, strict=True)] for row in matrix.shares],
         "finding": matrix.finding,
         "unit": SCORES,
         "name": "the reply",
-        "so_far": {"short": COLUMN, "name": "the reply so far"},
+        "so_far": {"short": COLUMN, "name": SO_FAR},
         "next": [next_text(rivals[:RIVALS]) for rivals in statistics.rivals],
         "linear": answer.linear or answer.hops != 0,
         "generated": answer.provenance.get("reply") == "generated",
         "measured": [] if evidence is None else list(evidence.by_source),
         "parts": [part_trait(result, tokens) for tokens in unique],
     }
+
+
+def cell_texts(share: float, source: str) -> tuple[str, str]:
+    """A cell of the matrix, and what is said of it."""
+    against = "against it " if share < 0 else ""
+    return cell_text(share), f"{percent(abs(share), 0)} {against}from {source}"
 
 
 def part_trait(result: AnswerResult, tokens: Sequence[int], scores: Floats | None = None) -> dict[str, Any]:
@@ -262,7 +275,7 @@ def part_trait(result: AnswerResult, tokens: Sequence[int], scores: Floats | Non
 
 def shares_trait(answer: Answer, facts: PartFacts, scores: Floats) -> dict[str, Any]:
     """The shares of the sources, and how the scores divide between words and special tokens."""
-    return {"shares": share_texts(facts), "legend": divided(answer.reading.row, scores)}
+    return {"shares": share_texts(facts), "legend": legends.divided(answer.reading.row, scores)}
 
 
 def changes_trait(facts: PartFacts, left: Sequence[float]) -> list[tuple[str, str]]:
@@ -351,39 +364,6 @@ def signed_by_hiding(scores: Floats, units: Sequence[Unit], evidence: Evidence, 
             at = [position for unit in inside for position in unit.tokens]
             scores[at] = -np.abs(scores[at])
     return scores
-
-
-def picture(
-    result: AnswerResult, selected: Sequence[int], struck: Sequence[Struck], replies: Sequence[dict[str, str]], at: int
-) -> AnswerPicture:
-    """A result as a static picture: of the selected words, of a token rather than its rival, or of the whole reply.
-
-    `replies` are all replies in words, of which the one numbered `at` is drawn.
-    """
-    answer, own = result.answer, result.span
-    if own is not None and own.rival:
-        selected, drawn = own.tokens, answer.picture_of(own.tokens, own.scores, result.contrast)
-    else:
-        fits = own is not None and list(own.tokens) == (list(selected) or answer.reading.content)
-        drawn = answer.picture_of(selected, own.scores if own and fits else None)
-    plain, tokens = answer.facts.part(selected), list(selected) or answer.reading.content
-    left = struck_trait(result.struck, plain, answer.facts.measured(tokens))
-    others = [
-        (reply["title"], reply["likelihood"], reply["text"])
-        for number, reply in enumerate(replies)
-        if number != at and reply["text"]
-    ]
-    reply = replace(drawn.reply, title=replies[at]["title"] if at else "Reply", struck=left, others=others)
-    taken = {position for entry in struck for position in struck_tokens(answer.reading, entry)}
-    curve = () if result.curve is None else result.curve.blocks
-    return replace(drawn, reply=reply, curve=curve, struck=frozenset(taken))
-
-
-def struck_tokens(reading: PromptWithReply, struck: Struck) -> list[int]:
-    """The positions that are taken out."""
-    units = [unit.tokens for unit in reading.units("sentence") if unit.source == struck.source]
-    chosen = units if struck.sentence is None else units[struck.sentence :][:1]
-    return [token for tokens in chosen for token in tokens]
 
 
 def span_trait(span: SpanScores | None) -> dict[str, Any]:

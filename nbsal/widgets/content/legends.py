@@ -16,6 +16,16 @@ from nbsal.render.headline import name_in_sentence
 from nbsal.render.scores import score_text, score_texts
 
 LEVELS = ("word", "token")
+READOUT = {  # what is said under a text of a word, or of several; the page fills the gaps
+    "hint": "Point at a word to see its score.",
+    "sides": ("against, {}\u202f%", "{}\u202f%", "for, {}\u202f%"),
+    "zero": "score 0",
+    "rank": "rank {} of {}",
+    "score": "score {}",
+    "words": "{} words",
+    "tokens": "{} tokens",
+    "together": "together {}\u202f%",
+}
 LISTED = 8  # special tokens in a tooltip
 
 Words = tuple[list[str], list[tuple[int, int]]]  # the words of a text, and each token with the place of its word

@@ -1,9 +1,9 @@
 // What is said of a result, in the words of Python: the decision, the words that are ranked first, and what hiding does.
 
-import { confidence, nameInSentence, plural } from "../page/format";
 import type { Phrase, Statement } from "../page/traits";
 import { type Candidate, candidates, contentCandidates, proposed, sizeOf, type Word } from "./candidates";
 import type { Check, Outcome } from "./check";
+import { confidence, nameInSentence, plural } from "./format";
 
 export const LEANING = 0.6; // probability below which a decision is doubtful
 const MOST = 0.5; // share of the scores on special tokens above which the sentence is about the words alone

@@ -173,8 +173,22 @@ export interface ViewTraits {
   _below: string | null; // the view that was opened below, as "IPY_MODEL_" and its name
 }
 
+/** What is said of words under a text; gaps {} stand for shares in percent, numbers and names. */
+export interface ReadoutWords {
+  hint: string;
+  /** Of a score against, one that counts as 0, and one for. */
+  sides: string[];
+  zero: string;
+  rank: string;
+  score: string;
+  words: string;
+  tokens: string;
+  together: string;
+}
+
 /** Traits of a view that shows the scores of one text. */
 export interface ExplanationTraits extends ViewTraits {
+  _readout: ReadoutWords;
   _tokens: OrEmpty<WiredTokens>;
   _scores: DataView;
   _result: Partial<Decision>;

@@ -4,12 +4,12 @@ import { closest, consume, h, uniqueId } from "../page/dom";
 import { clamp, nextItem } from "../page/keyboard";
 import { applyShade, type ColourScale, shade } from "../text/colour";
 
-const LEAST = 0.02; // share from which a number is printed
-
 interface Table {
   rows: string[];
   columns: { short: string; name: string }[];
   shares: number[][];
+  /** The shares in words: in the cell, and where it is pointed at. */
+  cells: [string, string][][];
   finding: string;
   unit: string;
 }
@@ -23,16 +23,14 @@ interface Actions {
 
 export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }: Actions) {
   const uid = uniqueId();
-  let table: Table = { rows: [], columns: [], shares: [], finding: "", unit: "" };
+  let table: Table = { rows: [], columns: [], shares: [], cells: [], finding: "", unit: "" };
   let active: [number, number] = [0, 0];
   let selected: Set<number> = new Set();
   const [heading, unit] = [h("h3"), h("span")];
   const cellId = ([row, column]: [number, number]) => `${uid}-${row}-${column}`;
 
   const describe = (row: number, column: number) => {
-    const share = table.shares[row][column];
-    const words = ` \u00b7 ${Math.round(100 * Math.abs(share))}\u202f% ${share < 0 ? "against it " : ""}from `;
-    return [h("b", {}, table.rows[row]), `${words}${table.columns[column].name}`];
+    return [h("b", {}, table.rows[row]), ` \u00b7 ${table.cells[row][column][1]}`];
   };
   const activate = (cell: [number, number]) => {
     grid.querySelector(".nbsal-active")?.classList.remove("nbsal-active");
@@ -104,7 +102,7 @@ export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }
       );
       const rows = next.shares.map((shares, row) => {
         const cells = shares.map((share, column) => {
-          const number = Math.abs(share) < LEAST ? "" : String(Math.round(100 * share)).replace("-", "\u2212");
+          const [number] = next.cells[row][column];
           const cell = h(
             "span",
             {

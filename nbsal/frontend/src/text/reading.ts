@@ -86,6 +86,7 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
       layOut(explanation, get("level"));
       const scale = colourScale(context);
       const { scores, largest } = text.paint(row, scale, top);
+      text.readout.setScores(legend.ranked[get("level")]);
       say();
       const negative = scores.some((score) => score < 0);
       colours.draw(scale, negative, legend.strongest[get("level")]);

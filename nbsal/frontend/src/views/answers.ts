@@ -199,8 +199,9 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     const columns = [...data.sources.map(({ short, name }) => ({ short, name })), data.reply.so_far];
     const keep = columns.map((_, i) => data?.sources[i]?.status !== "not read");
     const pick = <T>(values: T[]) => values.filter((_, i) => keep[i]);
-    const { names, matrix: rows, finding, unit } = data.reply;
-    matrix.draw({ rows: names, columns: pick(columns), shares: rows.map(pick), finding, unit }, colourScale(shading));
+    const { names: rows, matrix: shares, cells, finding, unit } = data.reply;
+    const [picked, texts] = [shares.map(pick), cells.map(pick)];
+    matrix.draw({ rows, columns: pick(columns), shares: picked, cells: texts, finding, unit }, colourScale(shading));
   };
   const draw = () => {
     data = read();
