@@ -46,29 +46,7 @@ COLUMN = "So far"
 SCORES = "% of each phrase’s score, by source"
 
 
-@dataclass(frozen=True)
-class Rivals:
-    """A token with others in its place: the name, the text and the probability (if known) of each."""
-
-    token: str
-    listed: Sequence[tuple[str, str, str]]
-
-    def line(self, rival: str = "") -> Line:
-        """The token compared with nothing, or with a rival."""
-        others = [(text, chance) for _, text, chance in self.listed]
-        typed = [(rival, "")] if rival and rival not in dict(others) else []
-        choices = [Choice(text, None, chance, text == rival) for text, chance in [*others, *typed]]
-        return Line([f"Compare “{self.token}” with", Choice("nothing", None, "", not rival), *choices])
-
-
-@dataclass(frozen=True)
-class WrittenReply:
-    """What stands around a reply: its name, how likely it is, what is left of it, and other replies as it was."""
-
-    likelihood: str
-    title: str = "Reply"
-    struck: Sequence[Phrase] = ()
-    others: Sequence[tuple[str, str, str]] = ()  # the name, the probability and the text of each
+Rival = tuple[str, str, str]  # the name of a token, its text, and its probability, if that is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +54,10 @@ class AnswerPicture:
     """What is drawn: the facts of what the headline speaks of, `total` with its scores, and the phrases by sources.
 
     `chosen` are the tokens of the reply that the headline speaks of, if not of all, `fallen` what is left of them
-    without each source, by its number, and `struck` the positions of the prompt that are taken out. `level` is the part
-    of a source that is shaded as one.
+    without each source, by its number, and `struck` the positions of the prompt that are taken out. `likelihood` is
+    that of the reply in words, and `rivals` stand in place of the token `at`. Of a view, `level` is the part of a
+    source that is shaded as one, `name` that of the reply, `left` what is left of it without what is struck out, and
+    `others` the name, the probability and the text of each other reply.
     """
 
     reading: PromptWithReply
@@ -85,12 +65,16 @@ class AnswerPicture:
     facts: PartFacts
     matrix: PhraseMatrix
     notes: Sequence[str]
-    reply: WrittenReply
-    rivals: Rivals | None = None
+    likelihood: str
+    at: str = ""
+    rivals: Sequence[Rival] = ()
     chosen: frozenset[int] = frozenset()
     fallen: Mapping[int, float] = field(default_factory=dict)
     struck: frozenset[int] = frozenset()
     level: str = "word"
+    name: str = "Reply"
+    left: Sequence[Phrase] = ()
+    others: Sequence[tuple[str, str, str]] = ()
     curve: Sequence[Block] = ()
 
     @property
@@ -135,7 +119,7 @@ class AnswerPicture:
             *self._cards(words),
             *share_blocks(self.reading.row, self.total),
             *self.curve,
-            *([self.rivals.line(self.facts.rival)] if self.rivals else []),
+            *([self._compared()] if self.at else []),
             Heading([("text", self.matrix.finding)], SCORES),
             self._matrix(),
         ]
@@ -143,14 +127,22 @@ class AnswerPicture:
 
     def _reply_card(self) -> Card:
         """The reply, what is left of it, through which of its words scores came, and the other replies."""
-        reply, (lead, then, hops) = self.reply, route_words(self.facts)
+        lead, then, hops = route_words(self.facts)
         blocks: list[Block] = [Marked([self._reply()], 1.0)]
-        blocks += [Line([reply.struck])] if reply.struck else []
+        blocks += [Line([self.left])] if self.left else []
         for number, hop in enumerate(hops):
             blocks.append(Line([then if number else lead, *(Choice(text, None, share) for _, text, share in hop)]))
-        for title, likelihood, text in reply.others:
+        for title, likelihood, text in self.others:
             blocks.append(Card([Marked([[ScoredSpan(text)]], 1.0, large=False)], title, end=[likelihood]))
-        return Card(blocks, reply.title, end=[reply.likelihood], filled=True)
+        return Card(blocks, self.name, end=[self.likelihood], filled=True)
+
+    def _compared(self) -> Line:
+        """A token compared with nothing, or with its rival."""
+        others = [(text, chance) for _, text, chance in self.rivals]
+        rival = self.facts.rival
+        typed = [(rival, "")] if rival and rival not in dict(others) else []
+        choices = [Choice(text, None, chance, text == rival) for text, chance in [*others, *typed]]
+        return Line([f"Compare “{self.at}” with", Choice("nothing", None, "", not rival), *choices])
 
     def _legend(self, spans: Sequence[ScoredSpan]) -> Legend:
         """From against to for, or of a token rather than its rival from the one to the other."""
@@ -207,7 +199,7 @@ def reply_likelihood(answer: Any) -> str:
     return f"{likely} \N{MIDDLE DOT} {plural(len(content), 'token')}"
 
 
-def rivals_of(answer: Any, at: int) -> Rivals:
+def rivals_of(answer: Any, at: int) -> list[Rival]:
     """What the model would write in place of a token without a source, and its own next choice."""
     known = dict(answer.statistics.rivals[at])
     without = [row[at] for row in answer.evidence.instead] if answer.evidence is not None else []
@@ -217,7 +209,7 @@ def rivals_of(answer: Any, at: int) -> Rivals:
         for name in names
         if any(map(str.isalnum, name))
     ]
-    return Rivals(reply_facts.part_text(answer.reading, [at]), listed[:LISTED])
+    return listed[:LISTED]
 
 
 def share_texts(facts: PartFacts) -> list[str]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from nbsal.explain.explained import Floats
 from nbsal.explain.sentences.decision_facts import Candidate, Check
-from nbsal.explain.sentences.statement import count_and_part, value_text
+from nbsal.explain.sentences.statement import count_and_part
 from nbsal.model.text.tokens import Row
 from nbsal.render.headline import Phrase
 from nbsal.render.html import label
@@ -90,7 +90,7 @@ def hidden_alone(row: Row, check: Check | None) -> tuple[tuple[tuple[int, ...], 
         if word.text in [unit.text for unit in units]:  # words of a reply's prompt may be cut otherwise
             kind = "class" if check.turns(outcome) else "text"
             tokens = tuple(i for unit in units for i in unit.tokens)
-            hidden.append((tokens, (kind, f"{value_text(check, outcome.value)} without it")))
+            hidden.append((tokens, (kind, f"{check.text(outcome.value)} without it")))
     return tuple(hidden)
 
 

@@ -7,12 +7,12 @@ from typing import Any, overload
 
 import numpy as np
 
-from nbsal.explain.explained import Explanation, unchecked
+from nbsal.explain.explained import Explanation, special_share, unchecked
 from nbsal.explain.layer_sheet import SCALES, layers_sheet
 from nbsal.explain.ranked import Ranked, Ranker, hidden_alone, part_names
 from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff
 from nbsal.explain.sentences.statement import Statement, statement
-from nbsal.explain.text_sheet import Probabilities, saliency_sheet, special_share
+from nbsal.explain.text_sheet import Probabilities, saliency_sheet
 from nbsal.render import colours, fonts, html, sheet_html
 from nbsal.render.exports import Exportable
 from nbsal.render.sheet import Sheet
@@ -78,7 +78,7 @@ class Saliency(Explanation):
     @cached_property
     def word_scores(self) -> list[float]:
         """The score of each word: the sum of its tokens' scores."""
-        scores = self.known_scores
+        scores = np.nan_to_num(self.scores)
         return [float(sum(scores[i] for i in word.tokens)) for word in self.words]
 
     @property
@@ -174,7 +174,7 @@ class Saliency(Explanation):
 
     def special_share(self) -> float:
         """The share of all absolute scores that lies on special tokens."""
-        return special_share(self.row, self.known_scores)
+        return special_share(self.row, self.scores)
 
     def plot(self, ax: "Axes | None" = None, longest: int = 40) -> "Axes":
         """A bar chart of the words in reading order, or of the `longest` most important words of a longer text."""

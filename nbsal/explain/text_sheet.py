@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from nbsal.explain.explained import Floats
+from nbsal.explain.explained import MOST, Floats, share_texts, share_warning, special_share
 from nbsal.explain.ranked import WORDS, hidden_alone
 from nbsal.explain.sentences.statement import Statement
 from nbsal.model.text.tokens import Row
@@ -29,7 +27,6 @@ from nbsal.render.sheet import (
 )
 
 CLASSES = 6  # that are listed
-MOST, ALMOST_ALL = 0.5, 0.8  # shares of the scores on special tokens, and of these on one of them, that are told
 
 Parts = Sequence[Sequence[ScoredSpan]]
 Probabilities = Sequence[tuple[str, float]]
@@ -113,32 +110,10 @@ def share_lines(saliency: Any) -> list[Block]:
 
 def share_blocks(row: Row, scores: Floats) -> list[Block]:
     """The same of any row of scores."""
-    share, warning = special_share(row, scores), share_warning(row, scores)
+    share = special_share(row, scores)
     words, special = share_texts(share)
     line = Line([words, Bar(1 - share, hue=GREY), special], small=True)
-    return [line, Note(f"▲ {warning}")] if warning else [line]
-
-
-def share_texts(special: float) -> list[str]:
-    """How much of the score is on words, and how much on special tokens."""
-    return [f"{percent(1 - special, 0)} of the score on words", f"{percent(special, 0)} on special tokens"]
-
-
-def special_share(row: Row, scores: Floats) -> float:
-    """The share of all absolute scores that lies on special tokens."""
-    sizes = np.abs(scores)
-    total = float(sizes.sum())
-    return float(sizes[np.array(row.special)].sum()) / total if total else 0.0
-
-
-def share_warning(row: Row, scores: Floats) -> str:
-    """That most of the score lies on special tokens, if it does."""
-    if special_share(row, scores) <= MOST:
-        return ""
-    sizes = np.abs(scores) * row.special
-    place = int(sizes.argmax())
-    where = f", almost all on {row.tokens[place]}" if sizes[place] > ALMOST_ALL * sizes.sum() else ""
-    return f"Most of the score lies on special tokens{where}. Colours compare the words alone."
+    return [line, Note(f"▲ {share_warning(row, scores)}")] if share > MOST else [line]
 
 
 def _high(saliency: Any) -> str:

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any, Literal
 
 from nbsal.explain.sentences.function_words import is_function_word
+from nbsal.render.headline import confidence
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
@@ -179,6 +180,10 @@ class Check:
         """How far hiding moves the value in the direction that is expected; of probabilities the log odds."""
         before, after = (_log_odds(value) if self.probable else value for value in (self.whole.value, outcome.value))
         return after - before if self.raises else before - after
+
+    def text(self, value: float) -> str:
+        """A value as sentences have it."""
+        return confidence(value) if self.probable else f"{value:.4g}".replace("-", "\u2212")
 
     def turns(self, outcome: Outcome) -> bool:
         """Whether the decision is another one without the words."""

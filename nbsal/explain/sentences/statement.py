@@ -226,7 +226,7 @@ class _Checked:
         if check.probable and check.tried > 1:
             sets = f"None of the {check.tried} sets of {check.unit}s that the scores propose turns it: without "
             return phrases(sets, named, would, more, ".", self._searched())
-        them, value = "them" if len(check.named) > 1 else "it", self._value(check.together.value)
+        them, value = "them" if len(check.named) > 1 else "it", self.check.text(check.together.value)
         return phrases("The scores name ", named, f", but without {them} nothing changes ({value})", more, ".")
 
     def badge(self) -> str:
@@ -240,7 +240,7 @@ class _Checked:
         check = self.check
         if not check.named:
             return ""
-        before, without = self._value(check.whole.value).removesuffix("\u202f%"), self._value(check.stated.value)
+        before, without = check.text(check.whole.value).removesuffix("\u202f%"), check.text(check.stated.value)
         random = f"; {self._draws()}: {self._bound()}" if check.random else ""
         return f"{before} → {without}{random}"
 
@@ -254,7 +254,7 @@ class _Checked:
             of = f", the largest change of {len(check.random)}" if len(check.random) > 1 else ""
             pairs.append((phrases(f"{self._count()}{of}"), check.largest_random.value))
         values = [(f"without {plain(names)}", value) for names, value in pairs]
-        return [(label, self._value(value), value if check.probable else None) for label, value in values]
+        return [(label, self.check.text(value), value if check.probable else None) for label, value in values]
 
     def advice(self) -> Advice:
         """Another method where hiding does not support this one; a search where no set that was tried did anything."""
@@ -266,7 +266,7 @@ class _Checked:
 
     def _would(self, outcome: Outcome) -> list[Phrase]:
         """ "it would be negative (positive 12 %)" or "it would still be positive, at 61 %" """
-        name, value = self.facts.name, self._value(outcome.value)
+        name, value = self.facts.name, self.check.text(outcome.value)
         if not outcome.prediction:
             return phrases(f" it would be {value}")
         if self.check.turns(outcome):
@@ -282,7 +282,7 @@ class _Checked:
     def _largest_random(self) -> str:
         """The value without those random words that change it most."""
         outcome = self.check.largest_random
-        return "" if outcome is None else self._value(outcome.value)
+        return "" if outcome is None else self.check.text(outcome.value)
 
     def _bound(self) -> str:
         """What the values of all random draws keep to."""
@@ -314,15 +314,14 @@ class _Checked:
             if check.effect(check.alone[number]) < 0 and check.moves(check.alone[number]):
                 side = "for" if check.raises else "against"
                 return phrases(
-                    " ", self._names([number]), f" speaks {side} it: {self._value(check.alone[number].value)} without."
+                    " ",
+                    self._names([number]),
+                    f" speaks {side} it: {self.check.text(check.alone[number].value)} without.",
                 )
         return []
 
     def _names(self, numbers: Sequence[int]) -> list[Phrase]:
         return named_words([self.check.candidates[number] for number in numbers], self.facts)
-
-    def _value(self, value: float) -> str:
-        return value_text(self.check, value)
 
     def _count(self) -> str:
         """ "three random words" """
@@ -332,11 +331,6 @@ class _Checked:
         """ "three random words, nine draws" """
         draws = len(self.check.random)
         return self._count() + (f", {number_word(draws)} draws" if draws > 1 else "")
-
-
-def value_text(check: Check, value: float) -> str:
-    """A value that hiding words leads to."""
-    return confidence(value) if check.probable else f"{value:.4g}".replace("-", "\u2212")
 
 
 def named_words(words: Sequence[Candidate], facts: DecisionFacts) -> list[Phrase]:

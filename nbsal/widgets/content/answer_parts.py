@@ -229,9 +229,7 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
         "chances": [sentences.likelihood_text([value]) for value in statistics.logprob.tolist()],
         "likelihood": reply_likelihood(answer),
         "rivals": {
-            at: rivals_of(answer, at).listed
-            for tokens in unique
-            if (at := answer.facts.rival_place(tokens)) is not None
+            at: rivals_of(answer, at) for tokens in unique if (at := answer.facts.rival_place(tokens)) is not None
         },
         "sentences": [unit.tokens[0] for unit in reading.reply_units("sentence")],
         "phrases": [list(tokens) for tokens in matrix.tokens],

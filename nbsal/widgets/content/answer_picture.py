@@ -29,10 +29,10 @@ def picture(
         for number, reply in enumerate(replies)
         if number != at and reply["text"]
     ]
-    reply = replace(drawn.reply, title=replies[at]["title"] if at else "Reply", struck=left, others=others)
     taken = {position for entry in struck for position in struck_tokens(answer.reading, Struck.parse(entry))}
     curve = () if result.curve is None else result.curve.blocks
-    return replace(drawn, reply=reply, curve=curve, struck=frozenset(taken))
+    drawn = replace(drawn, name=replies[at]["title"]) if at else drawn
+    return replace(drawn, left=left, others=others, curve=curve, struck=frozenset(taken))
 
 
 def struck_tokens(reading: PromptWithReply, struck: Struck) -> list[int]:

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.explain.explained import Floats
+from nbsal.explain.explained import MOST, Floats, share_texts, share_warning, special_share
 from nbsal.explain.ranked import Ranked, Ranker
-from nbsal.explain.text_sheet import share_texts, share_warning, special_share
 from nbsal.model.text.tokens import Row
 from nbsal.render.headline import name_in_sentence
 from nbsal.render.scores import score_text, score_texts
@@ -70,7 +69,7 @@ def divided(row: Row, scores: Floats) -> dict[str, Any]:
         "special": round(share, 4),
         "shares": share_texts(share),
         "tokens": ", ".join(f"{row.tokens[i]} {score_text(float(scores[i]))}" for i in special),
-        "warning": share_warning(row, scores),
+        "warning": share_warning(row, scores) if share > MOST else "",
     }
 
 
