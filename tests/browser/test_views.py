@@ -178,6 +178,23 @@ def test_bars_count_words_as_the_sentence_does(show, small):
     expect(rows.locator("b")).to_have_text([word.label for word in pair.ranked_words(10)])
 
 
+def test_the_line_under_a_text_has_the_words_and_numbers_of_python(show, views):
+    view = views["highlight"]
+    row, words = view._result["legends"][0]["ranked"]["word"]["rows"][0], view._readout
+    root = show("highlight")
+    text, line = root.get_by_role("listbox", name="The text, word by word"), root.locator(".nbsal-readout")
+    text.get_by_role("option", name=row["name"][1], exact=True).hover()
+    side = words["sides"][1 + np.sign(row["share"]).astype(int)].format(100)
+    score, rank = words["score"].format(row["number"]), words["rank"].format(1, text.get_by_role("option").count())
+    expect(line).to_contain_text(f"{side} \u00b7 {rank} \u00b7 {score}")
+    for number, modifiers in enumerate([[], ["Shift"]]):
+        text.get_by_role("option").nth(3 * number).click(modifiers=modifiers)
+    root.page.mouse.move(0, 0)
+    together, _ = words["together"].split("{}")
+    expect(line).to_contain_text(words["words"].format(4))
+    expect(line).to_contain_text(together)
+
+
 @pytest.mark.parametrize("theme, paper", [("light", "rgb(255, 255, 255)"), ("dark", "rgb(18, 19, 22)")])
 @pytest.mark.parametrize("shadow", [False, True])
 def test_the_theme_is_that_of_a_host_which_names_it_by_a_class(chromium, views, theme, paper, shadow):

@@ -98,7 +98,7 @@ def test_copies_of_an_answer_say_the_same():
         said = [*bench.NOTES.values(), facts["likelihood"], facts["finding"], *view._result["notes"]]
         said += [*filter(None, part["shares"][1:-1]), headline.plain(part["headline"]), headline.plain(part["struck"])]
         said += [words for words, _ in part["changes"]] + [text for _, text, _ in facts["rivals"][part["at"]]]
-        said += [text for hop in part["through"].get("hops", []) for _, text, _ in hop]
+        said += [f"{text} {share}" for hop in part["through"].get("hops", []) for _, text, share in hop]
         assert [text for text in said if plain(text) not in page] == []
     assert_copies_agree(view.result.sheet())
     view.close()

@@ -313,11 +313,8 @@ class _Checked:
         for number in set(range(len(check.alone))) - set(check.main):
             if check.effect(check.alone[number]) < 0 and check.moves(check.alone[number]):
                 side = "for" if check.raises else "against"
-                return phrases(
-                    " ",
-                    self._names([number]),
-                    f" speaks {side} it: {self.check.text(check.alone[number].value)} without.",
-                )
+                without = check.text(check.alone[number].value)
+                return phrases(" ", self._names([number]), f" speaks {side} it: {without} without.")
         return []
 
     def _names(self, numbers: Sequence[int]) -> list[Phrase]:
