@@ -6,19 +6,19 @@ import type { Context } from "../page/context";
 import { mount } from "../page/mount";
 import type { HighlightTraits } from "../page/traits";
 import { ranking } from "../panels/ranking";
-import { explanationReader } from "../text/explanation";
+import { type Explanation, explanationReader } from "../text/explanation";
 import { reading } from "../text/reading";
 
 export default /* @__PURE__ */ mount<HighlightTraits>("highlight", (context: Context<HighlightTraits>) => {
   const { get, main, side, on } = context;
   const read = explanationReader(context);
   const [text, words] = [reading(context), ranking(context)];
+  let explanation: Explanation | null = null;
   const drawWords = () => {
-    const explanation = read();
     if (explanation) words.draw(explanation.legends[0].ranked[get("level")], explanation.unit, text.alone());
   };
   const draw = () => {
-    const explanation = read();
+    explanation = read();
     if (explanation) text.draw(explanation, explanation.rows[0]);
     drawWords();
   };
