@@ -31,7 +31,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Legend:
-    """How to read the shades: from `low`, or 0 where nothing is against, to `high`; `unit` says what full colour is."""
+    """How to read the shades: from `low`, or 0, to `high`; `unit` says what full colour is."""
 
     against: bool
     high: str
@@ -92,10 +92,10 @@ class Tile:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several outcomes with its share and the share in words."""
+    """One of several outcomes with its share, or without a bar, and the share in words."""
 
     name: str
-    share: float
+    share: float | None
     value: str
     chosen: bool = False
 
@@ -193,12 +193,21 @@ class Note:
 
 @dataclass(frozen=True)
 class Card:
-    """Blocks in a box, under a title and a note beside it; a `filled` one is the text that others explain."""
+    """Blocks in a box under a title with a note, and cells at the end of that line.
+
+    A `filled` one is the text that others explain.
+    """
 
     blocks: Sequence["Block"]
-    title: str = ""
+    title: str
     note: str = ""
+    end: Sequence[Cell] = ()
     filled: bool = False
+
+    @property
+    def head(self) -> Sequence[Phrase]:
+        """The title with its note."""
+        return [("class", self.title), *([("text", f" \N{MIDDLE DOT} {self.note}")] if self.note else [])]
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,8 @@ def _line(block: sheet.Line) -> str:
 
 def _choice(choice: sheet.Choice) -> str:
     border = "2px solid;font-weight:600" if choice.chosen else "1px solid rgba(128,128,128,.5)"
-    style = f"display:inline-block;border-radius:14px;padding:1px 12px;margin-bottom:4px;border:{border}"
-    bar = _bar(sheet.Bar(choice.share, hue=GREY), SHORT, THIN)
+    style = f"display:inline-block;border-radius:14px;padding:1px 12px;margin:0 8px 4px 0;border:{border}"
+    bar = "" if choice.share is None else _bar(sheet.Bar(choice.share, hue=GREY), SHORT, THIN)
     return f'<span style="{style}">{escape(choice.name)} {bar} {escape(choice.value)}</span>'
 
 
@@ -291,8 +291,11 @@ def _cloud(block: sheet.SizedWords) -> str:
 
 def _card(block: sheet.Card) -> str:
     look = "background-color:rgba(128,128,128,.1)" if block.filled else "border:1px solid rgba(128,128,128,.4)"
-    title = f'<div style="{SMALL};opacity:1"><b>{escape(block.title)}</b> · {escape(block.note)}</div>'
-    head = title if block.title else ""
+    cell = f'<td style="border:0;padding:0;{SMALL};opacity:1;text-align:{{}};vertical-align:top">{{}}</td>'
+    room = f'<span style="display:inline-block;min-width:{SHORT}px;margin-left:8px">{{}}</span>'
+    end = "".join(room.format(_cell(each, SHORT, THIN)) for each in block.end)
+    cells = cell.format("left", _phrases(block.head)) + cell.format("right;white-space:pre", end)
+    head = f'<table style="border-collapse:collapse;width:100%"><tr style="background:none">{cells}</tr></table>'
     return f'<div style="{look};border-radius:8px;padding:4px 12px;margin:8px 0">{head}{_blocks(block.blocks)}</div>'
 
 

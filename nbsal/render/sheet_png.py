@@ -106,14 +106,17 @@ def _draw_choice(canvas: Canvas, item: sheet.Choice, left: float, top: float, wi
     canvas.frames.append((left, top - 3, width, LINE + 6, LINE / 2 + 3, edge, thick))
     name, value = Run(item.name, PLAIN, item.chosen), Run(item.value, PLAIN, item.chosen)
     canvas.write([[name]], left + 12, top, room=width)
-    _draw_bar(canvas, sheet.Bar(item.share, hue=GREY), left + 20 + name.width, top, SHORT, THIN)
-    return canvas.write([[value]], left + 28 + name.width + SHORT, top, room=width)
+    if item.share is not None:
+        _draw_bar(canvas, sheet.Bar(item.share, hue=GREY), left + 20 + name.width, top, SHORT, THIN)
+    return canvas.write([[value]], left + width - 12 - value.width, top, room=width)
 
 
 def _width(cell: Any, size: float = PLAIN) -> float:
     """How wide a cell is in one line."""
     if isinstance(cell, sheet.Choice):
-        return Run(cell.name, size, cell.chosen).width + Run(cell.value, size, cell.chosen).width + SHORT + 40
+        words = (Run(text, size, cell.chosen).width for text in (cell.name, cell.value) if text)
+        bar = (8 if cell.value else 0) if cell.share is None else SHORT + 16
+        return sum(words) + bar + 24
     if isinstance(cell, sheet.Bar | sheet.Balance):
         return LENGTH
     if isinstance(cell, sheet.Tile):
@@ -281,9 +284,13 @@ def _cloud(canvas: Canvas, block: sheet.SizedWords, left: float, top: float, roo
 def _card(canvas: Canvas, block: sheet.Card, left: float, top: float, room: float) -> float:
     begin, place = top + 6, len(canvas.boxes)
     top = begin + 6
-    if block.title:
-        title = _runs([("class", block.title), ("text", f" \N{MIDDLE DOT} {block.note}")], SMALL)
-        top = canvas.write([title], left + 12, top, room - 24)
+    widths = [SHORT if isinstance(cell, sheet.Bar) else max(_width(cell, SMALL), SHORT) for cell in block.end]
+    at = left + room - 12 - sum(widths) - 8 * (len(widths) - 1)
+    bottom = canvas.write([_runs(block.head, SMALL)], left + 12, top, at - left - 20)
+    for cell, width in zip(block.end, widths, strict=True):
+        at += width + 8
+        _draw_cell(canvas, cell, at - 8 - min(_width(cell, SMALL), width), top, width, SMALL)
+    top = bottom
     bottom = _draw_blocks(canvas, block.blocks, left + 12, top, room - 24) + 6
     if block.filled:
         canvas.boxes.insert(place, (left, begin, room, bottom - begin, "#f2f2f3"))

@@ -31,8 +31,8 @@ def _legend(legend: sheet.Legend, colours: bool) -> list[str]:
 
 
 def _card(block: sheet.Card, colours: bool) -> list[str]:
-    title = ["", visible(f"{block.title} \N{MIDDLE DOT} {block.note}")] if block.title else []
-    return [*title, *_blocks(block.blocks, colours)]
+    head = "  ".join([_words(block.head), *(_cell(cell, SHORT, colours) for cell in block.end)])
+    return ["", head.rstrip(), *_blocks(block.blocks, colours)]
 
 
 def _words(cell: str | Sequence[Phrase]) -> str:
@@ -42,8 +42,8 @@ def _words(cell: str | Sequence[Phrase]) -> str:
 def _cell(cell: sheet.Cell, length: int, colours: bool) -> str:
     if isinstance(cell, sheet.Choice):
         frame = "[{}]" if cell.chosen else "{}"
-        bar = _cell(sheet.Bar(cell.share, hue=GREY), SHORT, colours)
-        return frame.format(f"{visible(cell.name)} {bar} {cell.value}")
+        bar = "" if cell.share is None else f"{_cell(sheet.Bar(cell.share, hue=GREY), SHORT, colours)} "
+        return frame.format(f"{visible(cell.name)} {bar}{cell.value}".rstrip())
     if isinstance(cell, sheet.Bar):
         scale = length / (cell.high - cell.low)
         if cell.ends:

@@ -20,6 +20,7 @@ from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.widgets.base import STEPS
 from nbsal.widgets.checked_view import CheckedView
+from nbsal.widgets.content.legends import READOUT
 from nbsal.widgets.content.text_steps import text_steps
 from nbsal.widgets.page import jobs, wire
 from nbsal.widgets.page.choices import MethodTraits, offered_methods, view_choices
@@ -72,6 +73,7 @@ class Shading(Exportable, traitlets.HasTraits):
     signed = traitlets.Bool(True).tag(sync=True, page=True)
     gamma = traitlets.Float(1.0, min=0.2, max=3.0).tag(sync=True, page=True)
     clip = traitlets.Float(1.0, min=0.05, max=1.0).tag(sync=True, page=True)
+    _readout = traitlets.Dict(READOUT).tag(sync=True)
 
     def drawn_sheet(self) -> Sheet:
         """The sheet, coloured like the page."""

@@ -23,11 +23,12 @@ from nbsal.render.sheet import (
     SizedWords,
 )
 from nbsal.widgets import Clouds
+from tests.browser.checklist.saving import SAID
 from tests.widgets.test_copies import MANY, TEXTS, Words, cells, views_of_many
 from tests.widgets.test_copies import plain as without_signs
 
 # All that a page of many texts, or of a pair, says, in its order, but for tools and what they do.
-SAID = """root => {
+PAGE = """root => {
   const tools = '.nbsal-segments, .nbsal-stepper, .nbsal-popover, .nbsal-method-picker, .nbsal-next, '
     + '.nbsal-state-line, .nbsal-readout:not(.nbsal-clouds *), .nbsal-classes > .nbsal-quiet, '
     + '.nbsal-tools > .nbsal-quiet, .nbsal-opened > header > span, [aria-hidden=true], [hidden], select, input, '
@@ -65,7 +66,11 @@ def test_a_page_says_what_its_copies_say(show, views, name):
         assert texts(".nbsal-class") == [bare(choice.name + choice.value) for choice in choices] != []
     if name == "highlight":
         (table,) = blocks(sheet, CellTable)
-        assert texts(".nbsal-ranking li") == [bare(word + number) for word, _, number in table.rows] != []
+        rows = [
+            [cell if isinstance(cell, str) else plain(cell) for cell in row if cell != row[1]] for row in table.rows
+        ]
+        assert texts(".nbsal-ranking li") == [bare("".join(row)) for row in rows]
+        assert any(len(row) > 2 for row in rows)  # of words that were hidden
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +89,7 @@ def test_a_page_of_many_texts_says_what_its_copies_say(show, many, name):
 
 def said(root):
     """The words and numbers of a page, without spaces and signs."""
-    return re.sub("[·:]", "", without_signs(root.evaluate(SAID)))
+    return re.sub("[·:]", "", without_signs(root.evaluate(PAGE)))
 
 
 def copied(view):
@@ -145,3 +150,12 @@ def test_words_of_a_cloud_have_the_size_of_its_copies(show, sheet, many):
     assert [word for word, _ in drawn] == [word for word, _ in sizes]
     assert [size for _, size in drawn] == pytest.approx([size for _, size in sizes])
     view.close()
+
+
+@pytest.mark.parametrize("name", ["answers", "workbench"])
+def test_copies_lack_only_controls(show, views, name):
+    copy = bare(Words(views[name].render_html()).text)
+    said = show(name).evaluate(SAID)
+    assert len(said) > 40 and [text for text in said if bare(text) not in copy] == []
+    places = [copy.index(bare(text)) for text in said if copy.count(bare(text)) == 1]
+    assert places == sorted(places)

@@ -9,10 +9,10 @@ import pytest
 
 import nbsal
 from nbsal.explain.text_sheet import word_bars
-from nbsal.render import sheet_html, sheet_png, sheet_terminal
+from nbsal.render import headline, sheet_html, sheet_png, sheet_terminal
 from nbsal.render.colours import AGAINST, BARE, FOR, GREY, STRONGEST
 from nbsal.render.html import visible
-from nbsal.render.sheet import Balance, Bar, CellTable, Sheet, SizedWords
+from nbsal.render.sheet import Balance, Bar, Card, CellTable, Sheet, SizedWords
 from nbsal.widgets import Answers, Audit, Browse, Clouds, Compare, Games, Heads, Workbench
 from tests.browser import bench
 from tests.cases import cases
@@ -125,17 +125,34 @@ def test_copies_of_a_view_say_the_same(small, kind):
 
 def test_copies_of_an_answer_say_the_same():
     view = Answers(nbsal.load("demo/notes"), bench.ASKED, documents=bench.NOTES, method="gradxact").wait()
-    page, answer = assert_copies_agree(view.sheet()), view.result
-    said = [view.picture().sentence, answer.reading.reply.strip(), *bench.NOTES.values(), view.picture().matrix.finding]
-    assert all(plain(text) in page for text in said)
-    assert_copies_agree(answer.sheet())
+    for traits in ({}, {"rival": "Rouen", "at": 3}, {"struck": [4], "level": "sentence"}, {"hops": "all"}):
+        with view.hold_sync():
+            view.rival = view.at = None
+            for name, value in ({"struck": [], "hops": 0} | traits).items():
+                setattr(view, name, value)
+        page, facts = assert_copies_agree(view.wait().sheet()), view._facts
+        part = view._chosen
+        said = [*bench.NOTES.values(), facts["likelihood"], facts["finding"], *view._result["notes"]]
+        said += [*filter(None, part["shares"][1:-1]), headline.plain(part["headline"]), headline.plain(part["struck"])]
+        said += [words for words, _ in part["changes"]] + [text for _, text, _ in facts["rivals"][part["at"]]]
+        said += [f"{text} {share}" for hop in part["through"].get("hops", []) for _, text, share in hop]
+        assert [text for text in said if plain(text) not in page] == []
+    assert_copies_agree(view.result.sheet())
+    view.close()
+
+
+def test_the_bars_of_sources_are_their_shares():
+    view = Answers(nbsal.load("demo/notes"), bench.ASKED, documents=bench.NOTES, method="gradxact").wait()
+    cards = [block for block in view.sheet().blocks if isinstance(block, Card)][1:]
+    shares = [cell.share for card in cards for cell in card.end if isinstance(cell, Bar)]
+    assert shares == list(view.picture().facts.shares[1:-1])  # the first source is not read
     view.close()
 
 
 def test_bars_have_the_same_lengths_in_every_copy():
     saliency = bench.saliency_of(bench.REAL.split())
     sheet = Sheet("", word_bars(saliency))
-    scores = [abs(score) for _, score in saliency.ranked_words(10)]
+    scores = [abs(word.score) for word in saliency.ranked_words(10)]
     shares = np.array(scores) / scores[0]
     page = [int(width) for width in re.findall(r"width:(\d+)px;background-color:#", sheet_html.render(sheet))]
     boxes, *_ = sheet_png.draw(sheet).axes[0].collections

@@ -123,6 +123,7 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
     const attention = get("_attention");
     const current = attention.head && head && String(attention.head) === String(head);
     const fits = attention.size === explanation?.tokens.length;
+    title.classList.toggle("nbsal-hint", !head);
     drawTools();
     if (current && fits) {
       const source = [attention, explanation?.tokens, get("level"), body.hidden];

@@ -1,10 +1,10 @@
 // How far two explanations of a text agree, in the words that Python uses: the sentence and the heading of Compare.
 
 import type { Token } from "../page/decode";
-import { confidence, formatPercent, formatScore, nameInSentence, plural } from "../page/format";
 import type { ComparedFindings, ComparedRow, Level, Phrase, Scale } from "../page/traits";
 import { type Mark, marksOf, totals } from "../text/marks";
 import { isFunctionWord, whichText } from "./candidates";
+import { confidence, formatPercent, formatScore, nameInSentence, plural } from "./format";
 import { className, inRow, LEANING, phrases, unchecked } from "./sentence";
 
 const TOP = 5; // words whose overlap is counted

@@ -1,10 +1,10 @@
 // What stands beside a row of scores: how it divides between words and special tokens, and its strongest words.
 
 import type { Token } from "../page/decode";
-import { formatPercent, formatScore, formatScores, nameInSentence } from "../page/format";
 import type { Legend, Level, RankedList, Shares } from "../page/traits";
 import { largestOf, type Mark, marksOf, namedMark, totals } from "../text/marks";
 import { merge, whichText } from "./candidates";
+import { formatPercent, formatScore, formatScores, nameInSentence } from "./format";
 
 const MOST = 0.5;
 const ALMOST_ALL = 0.8;

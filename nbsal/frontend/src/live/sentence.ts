@@ -1,9 +1,9 @@
 // What is said of a result, in the words of Python: the decision, the words that are ranked first, and what hiding does.
 
-import { confidence, nameInSentence, plural } from "../page/format";
 import type { Phrase, Statement } from "../page/traits";
 import { type Candidate, candidates, contentCandidates, proposed, sizeOf, type Word, whichText } from "./candidates";
 import type { Check, Outcome } from "./check";
+import { confidence, nameInSentence, plural } from "./format";
 
 export const LEANING = 0.6; // probability below which a decision is doubtful
 const MOST = 0.5; // share of the scores on special tokens above which the sentence is about the words alone
@@ -29,7 +29,15 @@ export function statement(finding: Finding, check?: Check): Statement {
   const state = check ? (check.supported ? "supported" : "weak") : "unchecked";
   const badge = check ? `${plural(check.plan.tried + check.random.length, "set")} hidden` : "not checked";
   const said = (...rest: (string | Phrase[])[]): Statement => {
-    return { sentence: phrases(...lead(finding), ...rest), state, badge, evidence_line: "", effects: [], advice: "" };
+    return {
+      sentence: phrases(...lead(finding), ...rest),
+      state,
+      badge,
+      evidence_line: "",
+      effects: [],
+      advice: "",
+      alone: [],
+    };
   };
   if (!finding.words.length) return { ...said(), badge: "" };
   if (!sizeOf(finding.words)) return said(" ", everyZero(finding));
@@ -39,7 +47,7 @@ export function statement(finding: Finding, check?: Check): Statement {
 
 /** A sentence that nothing has checked. */
 export const unchecked = (sentence: Phrase[]): Statement => {
-  return { sentence, state: "unchecked", badge: "not checked", evidence_line: "", effects: [], advice: "" };
+  return { sentence, state: "unchecked", badge: "not checked", evidence_line: "", effects: [], advice: "", alone: [] };
 };
 
 /** A sentence of plain words and lists of phrases. */

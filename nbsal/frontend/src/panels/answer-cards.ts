@@ -18,7 +18,7 @@ const UNREAD: Partial<Record<SourceCard["status"], string>> = {
 const BY_WORD = "word by word";
 
 /** Describe a word of a source, or several. */
-export type Describe = (words: RankedWord[], pieces: number[], source: SourceCard) => void;
+export type Describe = (words: RankedWord[], source: SourceCard) => void;
 
 type Struck = AnswersTraits["struck"];
 
@@ -75,7 +75,7 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
   };
   function sourceCard(source: SourceCard, number: number) {
     const readout = {
-      draw: (words: RankedWord[], { pieces }: { pieces: number[] }) => describe(words, pieces, source),
+      draw: (words: RankedWord[]) => describe(words, source),
       setHint() {},
     } as unknown as Readout;
     const text: ScoredText = scoredText(mapped, `${source.label}, ${BY_WORD}`, readout);

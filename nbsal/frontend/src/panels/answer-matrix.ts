@@ -5,13 +5,14 @@ import { h, panel } from "../page/dom";
 import { type ColourScale, shade } from "../text/colour";
 import { ranked } from "../text/marks";
 
-const LEAST = 0.02; // share from which a number is printed
 const SIZES = { head: 160, least: 40, most: 66 };
 
 interface Table {
   rows: string[];
   columns: { short: string; name: string }[];
   shares: number[][];
+  /** The shares in words: in the cell, and where it is pointed at. */
+  cells: [string, string][][];
   finding: string;
   unit: string;
 }
@@ -24,13 +25,9 @@ interface Actions {
 }
 
 export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }: Actions) {
-  let table: Table = { rows: [], columns: [], shares: [], finding: "", unit: "" };
+  let table: Table = { rows: [], columns: [], shares: [], cells: [], finding: "", unit: "" };
   let selected = new Set<number>();
-  const words = (row: number, column: number) => {
-    const share = table.shares[row][column];
-    const words = `${Math.round(100 * Math.abs(share))}\u202f% ${share < 0 ? "against it " : ""}from `;
-    return ` \u00b7 ${words}${table.columns[column].name}`;
-  };
+  const words = (row: number, column: number) => ` \u00b7 ${table.cells[row][column][1]}`;
   const label = "Phrases of the reply by sources, in percent";
   const toggle = (row: number) => select(selected.size === 1 && selected.has(row) ? null : row);
   const actions = {
@@ -57,10 +54,7 @@ export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }
         titles: next.columns.map(({ name }) => name),
         groups: [],
         shade: (row, column) => shade(next.shares[row][column], 1, { ...scale, clip: 1 }),
-        print(row, column) {
-          const share = next.shares[row][column];
-          return Math.abs(share) < LEAST ? "" : String(Math.round(100 * share)).replace("-", "\u2212");
-        },
+        print: (row, column) => next.cells[row][column][0],
         describe: ({ row, column }) => next.rows[row] + words(row, column),
         ranked: (row) => ranked(next.shares[row].map(Math.abs)),
       });

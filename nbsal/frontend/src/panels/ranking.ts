@@ -3,7 +3,8 @@
 import { rowList } from "../controls/row-list";
 import type { Context } from "../page/context";
 import { h, panel, percent } from "../page/dom";
-import type { ExplanationTraits, RankedList, RankedRow } from "../page/traits";
+import type { ExplanationTraits, Phrase, RankedList, RankedRow, Statement } from "../page/traits";
+import { phraseNodes } from "../text/headline";
 import { nameNodes } from "../text/readout";
 import { hoverSender } from "../text/scored-text";
 
@@ -54,18 +55,21 @@ export function ranking(context: TextContext) {
   heading.textContent = "Strongest words";
   return {
     node,
-    draw({ power, rows }: RankedList, unitName: string) {
+    /** @param alone what hiding a word does, of those that were hidden */
+    draw({ power, rows }: RankedList, unitName: string, alone: Statement["alone"]) {
+      const effects = new Map(alone.map(([tokens, effect]) => [String(tokens), effect]));
+      words.list.classList.toggle("nbsal-tested", alone.length > 0);
       note.textContent = [unitName, power].filter(Boolean).join(" \u00b7 ");
       const at = words.axis(rows.map(({ share }) => share));
       words.draw(
         rows.map(({ tokens }) => tokens),
-        (row) => bar(rows[row], at),
+        (row) => bar(rows[row], at, effects.get(String(rows[row].tokens))),
       );
     },
   };
 }
 
-function bar({ name, aside, number, share }: RankedRow, at: (share: number) => number) {
+function bar({ name, aside, number, share }: RankedRow, at: (share: number) => number, effect?: Phrase) {
   const line = h("i", {
     class: share < 0 ? "nbsal-against" : "",
     "--from": percent(Math.min(at(0), at(share))),
@@ -74,5 +78,6 @@ function bar({ name, aside, number, share }: RankedRow, at: (share: number) => n
   const [before, text, after] = name;
   const quiet = aside && h("span", { class: "nbsal-quiet" }, aside);
   const word = h("b", { title: name.join("") + aside }, ...nameNodes({ before, text, after }), quiet);
-  return [word, line, h("span", {}, number)];
+  const without = effect ? [h("span", { class: "nbsal-without" }, ...phraseNodes([effect]))] : [];
+  return [word, line, h("span", {}, number), ...without];
 }

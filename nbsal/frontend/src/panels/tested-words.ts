@@ -5,13 +5,12 @@ import { stepper } from "../controls/stepper";
 import { bind, type Context } from "../page/context";
 import type { AuditTraits, TestedWord, TestedWords } from "../page/corpus-traits";
 import { closest, h, panel, percent } from "../page/dom";
-import { readoutLine } from "../text/readout";
 
 const MOST_TEXTS = 1000; // in which scores must name a word
 
 export function testedWords(context: Context<AuditTraits>) {
   const { get, set, on, live, signal } = context;
-  const readout = readoutLine("");
+  const readout = h("div", { class: "nbsal-readout", "aria-live": "polite" });
   let shown: TestedWords | null = null;
   let drawn = "";
   let rows: TestedWord[] = []; // in the order on display
@@ -19,7 +18,7 @@ export function testedWords(context: Context<AuditTraits>) {
   const picked = () => get("picked") ?? [];
   const describe = (row: number | null) => {
     const word = row === null ? undefined : rows[row];
-    readout.setHint(word ? [h("b", {}, word.name), word.line] : [shown?.hint ?? ""]);
+    readout.replaceChildren(...(word ? [h("b", {}, word.name), word.line] : [shown?.hint ?? ""]));
   };
   const choose = (row: number, adds: boolean) => {
     if (!live) return describe(row);
@@ -55,7 +54,7 @@ export function testedWords(context: Context<AuditTraits>) {
     titles,
     list.node,
     rest,
-    h("div", { class: "nbsal-read nbsal-small" }, readout.node),
+    h("div", { class: "nbsal-read nbsal-small" }, readout),
     h("div", { class: "nbsal-tools" }, hide, count),
   );
   const drawPicked = () => {

@@ -10,7 +10,14 @@ const TITLE =
 const TAGS = { class: "strong", for: "em", against: "em", word: "em", struck: "s" } as const;
 
 /** Of a sentence beside which nothing is said. */
-export const UNCHECKED = { state: "unchecked", badge: "", evidence_line: "", effects: [], advice: "" } as const;
+export const UNCHECKED = {
+  state: "unchecked",
+  badge: "",
+  evidence_line: "",
+  effects: [],
+  advice: "",
+  alone: [],
+} as const;
 
 /** The sentence as elements. */
 export const phraseNodes = (phrases: Phrase[]) =>

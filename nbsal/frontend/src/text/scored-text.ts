@@ -39,7 +39,11 @@ export function hoverSender({ set, signal }: TextContext): HoverSender {
 export type ScoredText = ReturnType<typeof scoredText>;
 
 /** @param readout where the word under the pointer or the keys is described */
-export function scoredText(context: TextContext, label = "The text, word by word", readout: Readout = readoutLine()) {
+export function scoredText(
+  context: TextContext,
+  label = "The text, word by word",
+  readout: Readout = readoutLine(context.get("_readout")),
+) {
   const { get, on, set, signal } = context;
   const uid = uniqueId();
   let explained: Layout = { marks: [], parts: [], answer: null };

@@ -9,7 +9,6 @@ import { undo } from "../controls/undo";
 import type { AnswersTraits } from "../page/answer-traits";
 import { bind, type Context } from "../page/context";
 import { h, link } from "../page/dom";
-import { nameInSentence } from "../page/format";
 import { mount } from "../page/mount";
 import type { ExplainerTraits, Phrase, ShadedTraits } from "../page/traits";
 import { sourceCards, struckTokens } from "../panels/answer-cards";
@@ -191,8 +190,9 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     const columns = [...data.sources.map(({ short, name }) => ({ short, name })), data.reply.so_far];
     const keep = columns.map((_, i) => data?.sources[i]?.status !== "not read");
     const pick = <T>(values: T[]) => values.filter((_, i) => keep[i]);
-    const { names, matrix: rows, finding, unit } = data.reply;
-    matrix.draw({ rows: names, columns: pick(columns), shares: rows.map(pick), finding, unit }, colourScale(shading));
+    const { names: rows, matrix: shares, cells, finding, unit } = data.reply;
+    const [picked, texts] = [shares.map(pick), cells.map(pick)];
+    matrix.draw({ rows, columns: pick(columns), shares: picked, cells: texts, finding, unit }, colourScale(shading));
   };
   const draw = () => {
     data = read();
@@ -292,5 +292,5 @@ function otherReply(title: Node, likelihood: string, text: string) {
 function strongestOf(words: { text: string; score: number }[]) {
   const most = largestOf(words.map(({ score }) => score));
   const word = words.find(({ score }) => most > 0 && Math.abs(score) === most);
-  return word ? nameInSentence(word.text.trim().slice(0, 24)) : "";
+  return word ? `\u201c${word.text.trim().slice(0, 24)}\u201d` : "";
 }
