@@ -122,7 +122,7 @@ def write(
     """The reply of the model behind a server, with settings of `generate`, that a number shall explain."""
     assert prompt.origin is not None, "prompts from files have no model"
     query = query_of(server, prompt.origin[0], prompt.ids, ())
-    if number != AGREEMENT and query.messages is None and not server.is_function:
+    if number != AGREEMENT and not server.is_function:
         server.form(query, meter)  # now, since it says how to ask for the reply, and whether it can be scored
     (text,) = server.write([query], completion_settings(generate, seed), meter)
     if not text.strip():

@@ -17,7 +17,7 @@ class Expected:
     """What a server must return: the texts of the reply's tokens or words, and the prompt's text.
 
     With `ids`, those of prompt and reply, its tokens are ours, one by one. `prompt` is None where the server renders
-    it. `special` are tokens that a server may leave out of texts.
+    it, or returns the reply alone. `special` are tokens that a server may leave out of texts.
     """
 
     pieces: tuple[str, ...]
@@ -51,13 +51,15 @@ def reply_tokens(tokens: Sequence[Token], generated: int, expected: Expected) ->
 
 def _one_by_one(tokens: Sequence[Token], expected: Expected) -> list[list[Token]] | None:
     count = len(expected.pieces)
+    pairs = zip(tokens[len(tokens) - count :], expected.pieces, strict=False)
+    texts = all(_is_same(expected.plain(token.text), expected.plain(piece)) for token, piece in pairs)
     if all(token.id is not None for token in tokens[1:]):
         same = len(tokens) == len(expected.ids)
         same &= all(token.id in (None, index) for token, index in zip(tokens, expected.ids, strict=False))
+        # A server writes the ids that it is made to write; its texts show whether they are those of our tokenizer.
+        same &= texts or expected.prompt is not None
     else:  # by their texts; a first token of the template may be missing
-        same = len(expected.ids) - len(tokens) in (0, 1) and len(tokens) > count
-        pairs = zip(tokens[len(tokens) - count :], expected.pieces, strict=False)
-        same = same and all(_is_same(expected.plain(token.text), expected.plain(piece)) for token, piece in pairs)
+        same = len(expected.ids) - len(tokens) in (0, 1) and len(tokens) > count and texts
         same = same and _joins(tokens[: len(tokens) - count], expected.plain(expected.prompt or ""), expected)
     return [[token] for token in tokens[len(tokens) - count :]] if same else None
 

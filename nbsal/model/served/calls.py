@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
@@ -23,13 +24,24 @@ BATCH = 16  # pairs that a function gets at a time
 
 
 class Failure(Exception):
-    """A request that failed; `again` says whether another attempt is worth it, `wait` when the server expects it."""
+    """A request that failed; `again` says whether another attempt is worth it, `wait` when the server expects it.
 
-    def __init__(self, message: str, status: int | None = None, again: bool = False, wait: float | None = None) -> None:
+    It is `absent` if there is no such server, or no such model on it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        again: bool = False,
+        wait: float | None = None,
+        absent: bool = False,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.again = again
         self.wait = wait
+        self.absent = absent
 
 
 class Limits(Protocol):
@@ -51,10 +63,15 @@ class Limits(Protocol):
 
 @dataclass(frozen=True)
 class Call:
-    """One request: its key in the cache, and what sends it once and returns a plain result, or raises Failure."""
+    """One request: its key in the cache, and what sends it once and returns a plain result, or raises Failure.
+
+    `prompt` is what it begins with. Calls are sent in the order of their prompts, of which neighbours begin alike: a
+    server with a cache of prompts reads that beginning once.
+    """
 
     key: str
     send: Callable[[], Any]
+    prompt: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,11 +93,12 @@ class CallEstimate:
 class Caller:
     """Sends the calls of an endpoint; what was answered is kept."""
 
-    __slots__ = ("_cache", "endpoint")  # no attributes to look into: a call does not change the model
+    __slots__ = ("_cache", "_reached", "endpoint")  # no attributes to look into: a call does not change the model
 
     def __init__(self, endpoint: Limits) -> None:
         self.endpoint = endpoint
         self._cache = endpoint.cache
+        self._reached = False  # whether the server was there
         self._cache.get([])  # refuses a file that cannot be used
 
     @property
@@ -145,7 +163,8 @@ class Caller:
         return [results[key] for key in keys]
 
     def _in_threads(self, calls: Sequence[Call], meter: Meter) -> Iterator[tuple[str, Any]]:
-        waiting, stop, account = deque(calls), threading.Event(), self.endpoint.account
+        in_order = sorted(calls, key=attrgetter("prompt"))
+        waiting, stop, account = deque(in_order), threading.Event(), self.endpoint.account
         answered: SimpleQueue[tuple[str, Any, Exception | None]] = SimpleQueue()
 
         def work() -> None:
@@ -202,12 +221,15 @@ class Caller:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 result = call.send()
+                self._reached = True
                 self._cache.put(call.key, result)
                 return result, None
             except Failure as error:
                 failure = error
+                self._reached |= not error.absent
             wait = FIRST * 2 ** (attempt - 1) * (1 + random.random()) if failure.wait is None else failure.wait
-            if not failure.again or attempt == ATTEMPTS or wait > LONGEST or stop.wait(wait):
+            again = failure.again and (self._reached or not failure.absent)
+            if not again or attempt == ATTEMPTS or wait > LONGEST or stop.wait(wait):
                 break
             self._cache.count(account, self.endpoint.budget)
         later = f" It asks to wait {wait:.0f} seconds." if wait > LONGEST else ""

@@ -1,9 +1,10 @@
 """How servers give the log-probabilities of a prompt's tokens: what each is sent, and where the numbers stand.
 
 - vLLM: `prompt_logprobs` of completions and of chat completions (docs.vllm.ai, protocol of the OpenAI server).
-- llama-cpp-python and older vLLM: `echo` with `logprobs`, as the legacy completions of OpenAI. The server of llama.cpp
-  itself refuses `echo`, or gives the generated token alone (ggml-org/llama.cpp issue 27174).
+- llama-cpp-python and older vLLM: `echo` with `logprobs`, as the legacy completions of OpenAI.
 - Text Generation Inference: `decoder_input_details` of `/generate`, if started with --enable-prefill-logprobs.
+- llama.cpp's own server: a `grammar` of token ids makes it write the reply, and its log-probabilities are those before
+  the grammar. With a grammar of characters, it would choose other tokens for the same text.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,8 @@ BROKEN = (LookupError, TypeError, ValueError, AttributeError, OverflowError)  # 
 LARGEST = 2**31  # more than any rank or id of a token
 ROOM = 2**21  # bytes of a reply beside its tokens, such as those of a template
 ENTRY = 128  # bytes of a token in a reply, with its numbers, at most
-COMPLETIONS, CHAT, GENERATE = "/completions", "/chat/completions", "/generate"
+COMPLETIONS, CHAT, GENERATE, TOKENIZE = "/completions", "/chat/completions", "/generate", "/tokenize"
+AT_ROOT = (GENERATE, TOKENIZE)  # not below /v1
 
 
 class Likely(NamedTuple):
@@ -69,7 +71,8 @@ def largest_reply(question: Question, top: int) -> int:
 class Form:
     """A way of asking: whether prompts are "ids", "text" or "chat", the path, the body, and how its reply is read.
 
-    `read` returns the tokens of prompt and reply, and how many generated tokens may follow them.
+    `read` returns the tokens of prompt and reply, and how many generated tokens may follow them. A form that `forces` a
+    reply returns the tokens of the reply alone, and needs their ids.
     """
 
     name: str
@@ -77,6 +80,12 @@ class Form:
     path: str
     body: Callable[[Question, int], dict[str, Any]]
     read: Callable[[Any], tuple[list[Token], int]]
+    forces: bool = False
+
+    @property
+    def tokenizes(self) -> bool:
+        """Whether the server is asked for the ids of a reply, since no tokenizer is at hand."""
+        return self.forces and self.reads != "ids"
 
 
 def logprob_of(value: Any) -> float:
@@ -154,18 +163,47 @@ def _tgi_read(reply: Any) -> tuple[list[Token], int]:
     ], 0
 
 
+def _grammar_body(question: Question, top: int) -> dict[str, Any]:
+    return {"prompt": question.prompt, **_forced(question.reply), "logprobs": top}
+
+
+def _grammar_chat_body(question: Question, top: int) -> dict[str, Any]:
+    return {"messages": question.prompt, **_forced(question.reply), "logprobs": True, "top_logprobs": top}
+
+
+def _forced(ids: Sequence[Any]) -> dict[str, Any]:
+    grammar = " ".join(f"<[{index}]>" for index in ids)
+    return {"grammar": f"root ::= {grammar}", "max_tokens": len(ids), "temperature": 0, "cache_prompt": True}
+
+
+def _grammar_read(reply: Any) -> tuple[list[Token], int]:
+    entries = reply["choices"][0]["logprobs"]["content"]
+    return [
+        Token(str(each["token"]), int(each["id"]), logprob_of(each["logprob"]), None, _grammar_likely(each))
+        for each in entries
+    ], 0
+
+
+def _grammar_likely(entry: Any) -> tuple[Likely, ...]:
+    return _best([Likely(str(t["token"]), int(t["id"]), logprob_of(t["logprob"])) for t in entry["top_logprobs"]])
+
+
 VLLM = Form("prompt_logprobs", "text", COMPLETIONS, _vllm_body, _vllm_read)
 ECHO = Form("echo", "text", COMPLETIONS, _echo_body, _echo_read)
 TGI = Form("decoder_input_details", "text", GENERATE, _tgi_body, _tgi_read)
 VLLM_CHAT = Form("prompt_logprobs of a chat", "chat", CHAT, _chat_body, _chat_read)
+GRAMMAR = Form("grammar", "text", COMPLETIONS, _grammar_body, _grammar_read, forces=True)
+GRAMMAR_CHAT = Form("grammar of a chat", "chat", CHAT, _grammar_chat_body, _grammar_read, forces=True)
 
 
 def forms(reads: str) -> list[Form]:
     """The ways to try, best first: token ids leave nothing to the server's tokenizer."""
     if reads == "chat":
-        return [VLLM_CHAT]
-    by_ids = [replace(form, reads="ids") for form in (VLLM, ECHO)] if reads == "ids" else []
-    return [*by_ids, *([ECHO, TGI] if by_ids else [VLLM, ECHO, TGI])]
+        return [VLLM_CHAT, GRAMMAR_CHAT]
+    if reads == "text":
+        return [VLLM, ECHO, TGI, GRAMMAR]
+    vllm, echo, grammar = (replace(form, reads="ids") for form in (VLLM, ECHO, GRAMMAR))
+    return [vllm, echo, ECHO, TGI, grammar]
 
 
 def read_tokens(form: Form, reply: Any) -> tuple[list[Token], int]:

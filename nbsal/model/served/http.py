@@ -141,7 +141,9 @@ def _failure(error: Exception, broken: Failure) -> Failure:
         status = int(tunnel[1])
         return Failure(f"cannot be reached: the proxy refuses the connection ({status})", status, status in BUSY)
     reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-    return Failure(f"cannot be reached: {reason}", again=isinstance(error, OSError))
+    absent = isinstance(error, ConnectionRefusedError | socket.gaierror)
+    hint = "; start it, or pass another url" if absent else ""
+    return Failure(f"cannot be reached: {reason}{hint}", again=isinstance(error, OSError), absent=absent)
 
 
 def _cut(connection: _Plain) -> None:
@@ -187,14 +189,17 @@ def _refusal(status: int, headers: Any, text: str, redact: Callable[[str], str])
         with suppress(ValueError):
             host = redact(urlsplit(headers.get("Location") or "").netloc.rpartition("@")[2] or host)
         return Failure(f"redirects to {host:.200}, which is not followed with a key; pass that address as url", status)
+    no_model = status == 404 and "model" in text[:PIECE].lower()
+    known = "knows no such model" if no_model else "knows no such address"
+    url = "" if no_model else "; the url usually ends in /v1"
     named = {
         401: "refuses the key (401); set NBSAL_API_KEY, or pass another key",
         407: f"cannot be reached: the proxy refuses its login (407): {_excerpt(text, redact)}",
         403: "refuses the key (403); set NBSAL_API_KEY, or pass another key",
-        404: f"knows no such address or model (404): {_excerpt(text, redact)}; the url usually ends in /v1",
+        404: f"{known} (404): {_excerpt(text, redact)}{url}",
     }
     message = named.get(status, f"answered with status {status}: {_excerpt(text, redact)}")
-    return Failure(message, status, status in BUSY, _wait(headers.get("Retry-After")))
+    return Failure(message, status, status in BUSY, _wait(headers.get("Retry-After")), no_model)
 
 
 def _wait(value: str | None) -> float | None:

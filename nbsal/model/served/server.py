@@ -8,17 +8,20 @@ from urllib.parse import urlsplit
 
 from nbsal.model.served.alignment import Expected, reply_tokens
 from nbsal.model.served.cache import checksum, damaged
-from nbsal.model.served.calls import Call, Caller, CallEstimate, Failure
+from nbsal.model.served.calls import Call, Caller, CallEstimate
+from nbsal.model.served.detection import STAND_IN, Unsuited, check_trial, suited
 from nbsal.model.served.endpoint import Endpoint
+from nbsal.model.served.forced import check_forceable, tokenizing
 from nbsal.model.served.forms import (
+    AT_ROOT,
     BROKEN,
     CHAT,
     COMPLETIONS,
     GENERATE,
     LARGEST,
     ROOM,
-    ROUNDING,
     TGI,
+    TOKENIZE,
     Form,
     Likely,
     Question,
@@ -32,20 +35,16 @@ from nbsal.model.served.function_scores import FUNCTION, FunctionScores, plain
 from nbsal.model.served.http import post
 from nbsal.model.served.queries import Needs, Query, decode, pieces_of
 from nbsal.model.served.word_tokenizer import WordTokenizer
+from nbsal.model.served.written import tgi_parameters, written_text
 from nbsal.support.errors import InputError, ModelError, ServerError
 from nbsal.support.progress import Meter
 
-UNSUPPORTED = (400, 404, 405, 415, 422, 501)  # what servers say of a way of asking that they do not know
 SIZE = 4  # characters of a token, about
 LONGEST_TOKEN = 256  # characters; that of most tokenizers is a row of 128 spaces
 HINT = (
     'Pass number="agreement" to score by whether words of the reply stay the same when the model writes it again '
     "without a source, which needs no log-probabilities"
 )
-
-
-class _Unsuited(ServerError):
-    """A server that does not know a form, or does not do what the form says."""
 
 
 class Score(NamedTuple):
@@ -108,6 +107,7 @@ class Server:
             results = self.caller.results_of(function.scores, function.keys(queries), queries, meter)
         else:
             form = self.form(queries[0], meter)
+            self._tokenize(form, queries, meter)
             results = self.caller.results([self._call(form, each) for each in queries], meter)
         scores = [_scores_in(row, each) for row, each in zip(results, queries, strict=True)]
         if None in scores:
@@ -122,6 +122,9 @@ class Server:
             sizes |= {key: self._size(each) + need.longest for key, each in zip(keys, need.queries, strict=True)}
             if need.unwritten:
                 sizes[need.unwritten] = self._size(need.queries[0]) + need.longest
+            if self._may_tokenize(need):
+                name = f"the tokens of {need.unwritten}" if need.unwritten else self._tokenizing(need.queries[0]).key
+                sizes[name] = need.longest
         answered = self.caller.answered(list(sizes))
         missing = [size for key, size in sizes.items() if key not in answered]
         detecting = (
@@ -131,9 +134,30 @@ class Server:
         return CallEstimate(len(missing) + detecting, tokens)
 
     def _detecting(self, need: Needs) -> int:
-        """How many forms may have to be tried."""
+        """How many requests trying the forms may take."""
         reads = self._reads(need.queries[0])
-        return 0 if self._detected_form(reads) else len(forms(reads))
+        return 0 if self._detected_form(reads) else sum(1 + form.tokenizes for form in forms(reads))
+
+    def _may_tokenize(self, need: Needs) -> bool:
+        """Whether the server may have to be asked for the tokens of a reply."""
+        if need.agreement or self.is_function:
+            return False
+        form = self._detected_form(reads := self._reads(need.queries[0]))
+        return any(form.tokenizes for form in ([form] if form else forms(reads)))
+
+    def _tokenizing(self, query: Query) -> Call:
+        return tokenizing(self.endpoint, self._url(TOKENIZE), self._decode(query.reply_ids))
+
+    def _server_ids(self, query: Query) -> tuple[int, ...] | None:
+        """The server's ids of a reply, if it was asked for them before."""
+        key = self._tokenizing(query).key
+        ids = self.caller.answered([key]).get(key)
+        return None if ids is None else tuple(ids)
+
+    def _tokenize(self, form: Form, queries: Sequence[Query], meter: Meter) -> None:
+        """Ask the server for the tokens of each reply, where it needs them to be made to write it."""
+        if form.tokenizes:
+            self.caller.results([self._tokenizing(each) for each in queries], meter.part(0, 1))
 
     def _keys(self, need: Needs) -> list[str]:
         """What tells the calls for a reply from others; of a reply that is known, their keys in the cache."""
@@ -168,17 +192,21 @@ class Server:
 
     def form(self, example: Query, meter: Meter) -> Form:
         """How the server is asked for log-probabilities, detected once by asking about a prompt."""
-        reads, reasons = self._reads(example), []
-        if detected := self._detected_form(reads):
+        if detected := self._detected_form(reads := self._reads(example)):
             return detected
+        refusals = dict[Form, ServerError]()
         for form in forms(reads):
-            if not (reason := self._try(form, example, meter)):
-                self._forms[reads] = form
-                return form
-            reasons.append(f"{form.name}: {reason}")
-        needs = " Messages need the model's tokenizer (tokenizer=...), unless the server is vLLM."
+            if all(other.path != form.path or error.status != 404 for other, error in refusals.items()):
+                if not (refusal := self._try(form, example, meter)):
+                    self._forms[reads] = form
+                    return form
+                refusals[form] = refusal
+        if all(error.status == 404 for error in refusals.values()):
+            raise ServerError(f"The server {self.endpoint.address} {next(iter(refusals.values()))}.", status=404)
+        reasons = dict.fromkeys(f"{form.name}: {error}" for form, error in refusals.items())
+        needs = " Messages need the model's tokenizer (tokenizer=...), unless the server is vLLM or llama.cpp."
         chat = needs if reads == "chat" else ""
-        problem = f"{self.description} gives no log-probabilities of a reply ({'; '.join(dict.fromkeys(reasons))})."
+        problem = f"{self.description} gives no log-probabilities of a reply ({'; '.join(reasons)})."
         raise ModelError(f"{problem}{chat} {HINT}.", part="logprobs")
 
     def _detected_form(self, reads: str) -> Form | None:
@@ -198,39 +226,32 @@ class Server:
     def _detection_key(self, form: Form) -> str:
         return checksum([self.endpoint.address, self.endpoint.model, form.name, form.reads])
 
-    def _try(self, form: Form, example: Query, meter: Meter) -> str:
-        """Why a form cannot be used; blank if it can, which is kept: a run that goes on does not ask again."""
-        # The end of the prompt in the place of the reply: what follows it is not the end of a text.
-        ids = example.ids
-        cut = Query(ids[:-1], ids[-1:]) if example.messages is None and len(ids) > 1 else example
+    def _try(self, form: Form, example: Query, meter: Meter) -> ServerError | None:
+        """Why a form cannot be used; None if it can, which is kept: a run that goes on does not ask again."""
+        trial = self._trial(form, example)
 
         def send() -> bool:
-            try:
-                tokens, generated, expected = self._ask(form, cut)
-                self._check_generated(tokens, generated, expected)
-                return True
-            except Failure as error:
-                if error.status not in UNSUPPORTED:
-                    raise
-                problem = str(error)
-            except ServerError as error:
-                problem = str(error)
-            raise _Unsuited(problem)
+            check_trial(form, *self._ask(form, trial))
+            return True
 
         try:
-            self.caller.results([Call(self._detection_key(form), send)], meter.part(0, 1))
+            self._tokenize(form, [trial], meter)
+            self.caller.results([Call(self._detection_key(form), partial(suited, send))], meter.part(0, 1))
         except ServerError as error:
-            if not isinstance(error, _Unsuited) and error.status != 500:
+            if not isinstance(error, Unsuited) and error.status != 500:
                 raise
-            return str(error)
-        return ""
+            return error
+        return None
 
-    def _check_generated(self, tokens: Sequence[Token], generated: int, expected: Expected) -> None:
-        """That numbers belong to the tokens beside them: of those, a generated one is the likeliest."""
-        reply_tokens(tokens[: len(tokens) - generated], 0, expected)
-        last = tokens[-1]
-        if generated and not (last.top and last.logprob is not None and last.logprob >= last.top[0].logprob - ROUNDING):
-            raise ServerError("its log-probabilities are those of other tokens than it says.")
+    def _trial(self, form: Form, example: Query) -> Query:
+        """What a form is tried with, where no reply is known or should be forced."""
+        ids = example.ids
+        if example.messages is not None and example.reply_ids:
+            return example
+        if form.forces or example.messages is not None:
+            return replace(example, reply_ids=tuple(self.tokenizer(STAND_IN, add_special_tokens=False)["input_ids"]))
+        # The end of the prompt: what follows it is not the end of a text.
+        return Query(ids[:-1], ids[-1:]) if len(ids) > 1 else example
 
     def _ask(self, form: Form, query: Query) -> tuple[list[Token], int, Expected]:
         """The server's tokens of prompt and reply, how many may follow, and what they must be."""
@@ -248,25 +269,31 @@ class Server:
             return [plain(piece) for piece in reply_tokens(tokens, generated, expected)]
 
         body = self._body(form, question)
-        return Call(checksum([self.endpoint.address, form.path, body, expected.pieces]), send)
+        return Call(checksum([self.endpoint.address, form.path, body, expected.pieces]), send, query.ids)
 
     def _body(self, form: Form, question: Question) -> dict[str, Any]:
         return self._named(form.path, form.body(question, self.endpoint.top))
 
     def _named(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        return body if path == GENERATE else {"model": self.endpoint.model, **body}
+        return body if path in AT_ROOT else {"model": self.endpoint.model, **body}
 
     def _url(self, path: str) -> str:
         base = urlsplit(str(self.endpoint.url)).path
-        return (base.removesuffix("/v1") if path == GENERATE else base) + path
+        return (base.removesuffix("/v1") if path in AT_ROOT else base) + path
 
     def _question(self, form: Form, query: Query) -> tuple[Question, Expected]:
         """What is sent, and what must come back."""
         pieces = tuple(pieces_of(self.tokenizer, query.reply_ids))
+        special = tuple(self.tokenizer.all_special_tokens)
+        if form.tokenizes:
+            prompt = self._decode(query.ids) if query.messages is None else query.messages
+            return Question(prompt, self._server_ids(query) or ()), Expected(pieces, None)
+        if form.forces:
+            check_forceable(pieces, self._decode(query.reply_ids), special)
+            return Question(query.ids, query.reply_ids), Expected(pieces, None, query.reply_ids, special)
         if query.messages is not None:
             return Question(query.messages, self._decode(query.reply_ids)), Expected(pieces, None)
         ids = query.ids + query.reply_ids
-        special = tuple(self.tokenizer.all_special_tokens)
         if form.reads == "ids":
             prompt = self._decode(query.ids)
             return Question(query.ids, query.reply_ids), Expected(pieces, prompt, ids, special)
@@ -299,14 +326,14 @@ class Server:
             prompt = query.ids if by_ids else self._text_of(query.ids) if not self.by_words else self._decode(query.ids)
             path, body = COMPLETIONS, {"prompt": prompt, **settings}
             if form is not None and form.name == TGI.name:
-                limits = {"max_new_tokens": settings["max_tokens"], "do_sample": bool(settings.get("temperature"))}
-                path, body = GENERATE, {"inputs": prompt, "parameters": limits | _tgi_settings(settings)}
+                path, body = GENERATE, {"inputs": prompt, "parameters": tgi_parameters(settings)}
         body = self._named(path, body)
         most = settings["max_tokens"] * LONGEST_TOKEN
-        return Call(checksum([self.endpoint.address, path, body]), lambda: self._read_text(path, body, most))
+        key = checksum([self.endpoint.address, path, body])
+        return Call(key, lambda: self._read_text(path, body, most), query.ids)
 
     def _read_text(self, path: str, body: Any, most: int) -> str:
-        text = post(self.endpoint, self._url(path), body, ROOM + most, partial(_written_text, path))
+        text = post(self.endpoint, self._url(path), body, ROOM + most, partial(written_text, path))
         if not isinstance(text, str):
             raise ServerError(f"The server {self.endpoint.address} returned no text.")
         if len(text) > most:
@@ -322,17 +349,6 @@ class Server:
         return -(-sum(map(len, [*texts, self._decode(query.reply_ids)])) // SIZE)
 
 
-def _written_text(path: str, reply: Any) -> Any:
-    """The text that a server wrote; None where there is none."""
-    try:
-        if path == GENERATE:
-            return (reply[0] if isinstance(reply, list) else reply)["generated_text"]
-        choice = reply["choices"][0]
-        return choice["text"] if path == COMPLETIONS else choice["message"]["content"]
-    except BROKEN:
-        return None
-
-
 def _scores_in(row: Any, query: Query) -> list[Score] | None:
     """The scores of a reply as `plain` wrote them; None if a cache holds something else."""
     try:
@@ -346,8 +362,3 @@ def _scores_in(row: Any, query: Query) -> list[Score] | None:
         return scores if fits else None
     except (*BROKEN, ServerError):
         return None
-
-
-def _tgi_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    names = {"temperature": "temperature", "top_p": "top_p", "seed": "seed", "stop": "stop"}
-    return {new: settings[old] for old, new in names.items() if settings.get(old)}
