@@ -1,10 +1,13 @@
 """A server in front of demo/notes, which answers as vLLM, llama-cpp-python, TGI and Ollama document it.
 
+As llama.cpp's own server, it answers like the real one, which `tests/real/test_llama_server.py` asks.
+
 The first part of a path says as which: /vllm/v1/completions. GET /calls returns how many requests came, by their body.
 """
 
 import hashlib
 import json
+import re
 import threading
 from collections import Counter
 from contextlib import contextmanager
@@ -26,6 +29,9 @@ class Model:
 
     def ids(self, prompt):
         return list(prompt) if isinstance(prompt, list) else self.tokenizer(prompt)["input_ids"]
+
+    def chat_ids(self, text):
+        return self.tokenizer(text, add_special_tokens=False)["input_ids"]
 
     def text(self, ids, special=True):
         return self.tokenizer.decode(ids, skip_special_tokens=not special, clean_up_tokenization_spaces=False)
@@ -72,7 +78,7 @@ def render(model, body):
 
 
 def chat(model, body):
-    ids = model.tokenizer(render(model, body), add_special_tokens=False)["input_ids"]
+    ids = model.chat_ids(render(model, body))
     new, reason = model.generate(ids, body.get("max_tokens", 16))
     message = {"role": "assistant", "content": model.text(new, special=False)}
     return ids, {"choices": [{"index": 0, "message": message, "finish_reason": reason}]}
@@ -151,7 +157,54 @@ def shifted(model, path, body):
     return status, reply
 
 
-SERVERS = {"vllm": vllm, "llama": llama, "tgi": tgi, "ollama": ollama, "shifted": shifted}
+def forced(model, grammar):
+    """The token ids of a grammar; None where the real server fails, since it forces whole characters alone."""
+    ids = [int(index) for index in re.findall(r"<\[(\d+)\]>", grammar)]
+    assert grammar == "root ::= " + " ".join(f"<[{index}]>" for index in ids), "a grammar of text"
+    return None if {model.tokenizer.eos_token_id, model.tokenizer.unk_token_id} & {*ids} else ids
+
+
+def token_entry(model, index, row):
+    text = "" if index in model.tokenizer.all_special_ids else model.text([index])
+    return {"id": index, "token": text, "bytes": [*text.encode()], "logprob": float(row[index])}
+
+
+def llamacpp(model, path, body):
+    """llama.cpp's own server: log-probabilities of new tokens alone, which are those before a grammar."""
+    if path == "/tokenize":
+        ids = model.tokenizer(body["content"], add_special_tokens=body.get("add_special", False))["input_ids"]
+        pieces = [{"id": i, "piece": model.text([i])} for i in ids]
+        return 200, {"tokens": pieces if body.get("with_pieces") else ids}
+    if path == "/apply-template":
+        return 200, {"prompt": render(model, body)}
+    if path not in ("/v1/completions", "/v1/chat/completions"):
+        return 404, {"error": {"message": "File Not Found", "type": "not_found_error", "code": 404}}
+    chats = path.startswith("/v1/chat")
+    prompt = model.chat_ids(render(model, body)) if chats else model.ids(body["prompt"])
+    count = body.get("max_tokens", 16)
+    if "grammar" in body:
+        if (new := forced(model, body["grammar"])) is None:
+            return 500, {"error": {"message": "got exception: Unexpected empty grammar stack", "code": 500}}
+        new, reason = [*new, model.tokenizer.eos_token_id][:count], "length" if count <= len(new) else "stop"
+    else:
+        new, reason = model.generate(prompt, count)
+    top = body.get("top_logprobs", 0) if chats else body.get("logprobs")
+    content = None
+    if body.get("logprobs"):
+        rows = model.logprobs([*prompt, *new])[len(prompt) - 1 : -1]
+        content = [
+            token_entry(model, index, row)
+            | {"top_logprobs": [token_entry(model, likely, row) for likely, _ in model.top(row, top)]}
+            for index, row in zip(new, rows, strict=True)
+        ]
+    text = model.text(new, special=False)
+    said = {"message": {"role": "assistant", "content": text}} if chats else {"text": text}
+    return 200, {
+        "choices": [{"index": 0, **said, "logprobs": content and {"content": content}, "finish_reason": reason}]
+    }
+
+
+SERVERS = {"llamacpp": llamacpp, "vllm": vllm, "llama": llama, "tgi": tgi, "ollama": ollama, "shifted": shifted}
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -26,7 +26,7 @@ from tests.served.hostile import FAULTS, KEY, STALL, logprob
 PROMPT, REPLY = "One lives in Oslo. Two lives in Rouen. Three has keys. Where does One live?", " In Oslo"
 WORDS = (" In", " Oslo")
 CALLS = 7  # the whole, one for each sentence, without all, and one that finds out how to ask
-PLANNED = CALLS + 2  # which others than vLLM need
+PLANNED = CALLS + 5  # which others than vLLM need
 
 
 @pytest.fixture(autouse=True)
@@ -169,19 +169,19 @@ def test_a_budget_is_checked_before_anything_is_sent(server):
     with refuses("budget", OverBudget) as caught:
         explain(subject)
     assert server.calls == 0 and caught.value.needed == plan.calls == PLANNED and caught.value.left == PLANNED - 1
-    subject = load(server, budget=CALLS - 1)
-    explain(subject, check=False, unit="message")
+    cache = CallCache(None)
+    explain(load(server, cache=cache), check=False, unit="message")
     with refuses("budget", OverBudget) as caught:
-        explain(subject)
+        explain(load(server, budget=CALLS - 1, cache=cache))
     assert server.calls == 3 and caught.value.left == CALLS - 4
 
 
 def test_attempts_that_fail_use_up_the_budget(server):
-    server.fail([], [], ["503"] * 3, ["503"] * 2)
+    server.fail([], [], ["503"] * 3, ["503"] * 3, ["503"] * 2)
     with refuses("budget", OverBudget) as caught:
         explain(load(server, budget=PLANNED, parallel=1))
     assert server.calls == PLANNED and caught.value.partial.text == REPLY
-    assert caught.value.needed == 2, "of four subsets, the first took four attempts and the second one"
+    assert caught.value.needed == 2, "of four subsets, two took four attempts, and the third two"
 
 
 def test_a_reply_whose_likelihood_is_not_known_is_kept(server):
