@@ -52,9 +52,9 @@ MARKS = """root => {
 MARKED = {"bar", "line", "button", "state", "cloud", "word"}
 # JupyterLab's body has no height and hides what sticks out, from which axe concludes that all is hidden.
 LET_OUT = "overflow => { document.body.style.overflow = overflow; }"
-LEAST_SHAPE = 3  # standard deviation of the luminance of what is seen
+LEAST_SHAPE = 24  # of 255: how much a pixel of a mark differs from what is there without it
 MEDIA: dict[str, Any] = {"paper": {"media": "print"}, "forced colours": {"forced_colors": "active"}}
-# What shows numbers without text, and its box with some paper around, if it is in the window.
+# What shows numbers without text.
 SHAPES = (
     ".nbsal-ranking i",
     ".nbsal-effects i",
@@ -66,9 +66,17 @@ SHAPES = (
     "[aria-label^=Words] i",
     "[aria-label=Slices] i",
 )
-BOXES = """nodes => nodes.filter(node => node.checkVisibility()).map(node => node.getBoundingClientRect())
-  .filter(({ top, bottom, width, height }) => width > 4 && height > 2 && top > 4 && bottom < innerHeight - 4)
-  .map(({ left, top, right, bottom }) => [left - 3, top - 3, right + 3, bottom + 3])"""
+# Hides marks that are in the window, or shows them again; how many there are.
+HIDE = """(nodes, hidden) => {
+  const seen = nodes.filter(node => node.checkVisibility()).filter((node) => {
+    const { top, bottom, width, height } = node.getBoundingClientRect();
+    return width > 4 && height > 2 && top > 4 && bottom < innerHeight - 4;
+  });
+  for (const { style } of seen) style.setProperty('opacity', hidden ? '0' : '', 'important');
+  return seen.length;
+}"""
+
+
 # The controls of a view: those that Tab reaches, in order; those that it does not; what only a pointer can press.
 CONTROLS = """root => {
   const part = 'button, input, select, textarea, summary, a[href], [tabindex]';
@@ -127,9 +135,9 @@ def missed_by_arrows(page: Any) -> list[str]:
     return missed
 
 
-def grey(element: Locator) -> Any:
-    """The luminance of the pixels of an element."""
-    return np.asarray(Image.open(io.BytesIO(element.screenshot())).convert("L"), dtype=float)
+def _pixels(png: bytes) -> Any:
+    """The luminance of the pixels of a picture."""
+    return np.asarray(Image.open(io.BytesIO(png)).convert("L"), dtype=float)
 
 
 def dashes(pixels: Any) -> float:
@@ -149,7 +157,7 @@ def greyscale(session: Session) -> str:
     words = {True: [], False: []}
     for number, (name, strength, against) in enumerate(marks):
         if strength >= 0.1 and not set(name) & set("gjpqy,;"):
-            words[against].append(dashes(grey(text.get_by_role("option").nth(number))))
+            words[against].append(dashes(_pixels(text.get_by_role("option").nth(number).screenshot())))
     least, most = min(words[True]), max(words[False])
     measured = (
         f"the lower edge of words against varies by at least {least:.0f} of 255, of words for by at most {most:.0f}"
@@ -267,12 +275,12 @@ def media(session: Session) -> str:
 
 
 def blank_marks(root: Locator, selectors: list[str]) -> list[str]:
-    """Kinds of marks of which the widest looks like the paper."""
-    blank, window = [], Image.open(io.BytesIO(root.page.screenshot())).convert("L")
+    """Kinds of marks that look like what is there without them."""
+    blank, before = [], _pixels(root.page.screenshot())
     for selector in selectors:
-        boxes = root.locator(selector).evaluate_all(BOXES)
-        if boxes:
-            widest = max(boxes, key=lambda box: box[2] - box[0])
-            if np.asarray(window.crop([round(side) for side in widest]), dtype=float).std() < LEAST_SHAPE:
+        marks = root.locator(selector)
+        if marks.evaluate_all(HIDE, True):
+            if np.abs(before - _pixels(root.page.screenshot())).max() < LEAST_SHAPE:
                 blank.append(selector)
+            marks.evaluate_all(HIDE, False)
     return blank
