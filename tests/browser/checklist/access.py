@@ -35,11 +35,12 @@ MARKS = """root => {
   };
   const shown = (selector) => [...root.querySelectorAll(selector)].filter(node => node.checkVisibility());
   const kinds = {
-    bar: ['.nbsal-ranking i', 'backgroundColor'], line: ['.nbsal-curve:not(.nbsal-random)', 'stroke'],
+    bar: ['.nbsal-ranking:not(.nbsal-dots) i', 'backgroundColor', '::after'],
+    line: ['.nbsal-curve:not(.nbsal-random)', 'stroke'],
     button: ['.nbsal-method-picker > summary', 'borderTopColor'], state: ['.nbsal-state', 'color'],
   };
-  const marks = Object.entries(kinds).flatMap(([kind, [selector, property]]) => shown(selector)
-    .map(node => getComputedStyle(node)[property])
+  const marks = Object.entries(kinds).flatMap(([kind, [selector, property, pseudo]]) => shown(selector)
+    .map(node => getComputedStyle(node, pseudo)[property])
     .filter(colour => colour !== 'none' && !/, 0\\)$|\\/ 0\\)$/.test(colour))
     .map(colour => [kind, ratio(colour), 3, colour, '']));
   const words = shown('.nbsal-against, .nbsal-cell, .nbsal-word text').filter(node => node.textContent.trim())
