@@ -22,7 +22,7 @@ def llama(tmp_path_factory):
     return tiny_gguf.write(path), path
 
 
-def test_a_file_is_the_model_that_was_written(llama, tmp_path, capfd):
+def test_a_file_is_the_model_that_was_written(llama, tmp_path):
     model, path = llama
     capfd.readouterr()
     subject = nbsal.load(path)

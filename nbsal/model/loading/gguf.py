@@ -1,11 +1,7 @@
 """Language models in GGUF files, as llama.cpp reads them, with the weights that their few bits stand for."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -31,24 +27,37 @@ def load_gguf(source: str, dtype: torch.dtype) -> tuple[Any, Any]:
         raise file_error("model", source, FileNotFoundError(2, "No such file", source))
     try:
         import accelerate  # noqa: F401 - transformers needs it
-        import gguf
+        import gguf  # noqa: F401
+        from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
     except ImportError as error:
         message = f"{source} is a GGUF file. To read it, install: pip install gguf accelerate. {_SERVED}"
         raise ModelError(message, part="gguf") from error
     place, options = str(path.parent), {"gguf_file": path.name, "trust_remote_code": False}
-    with checkpoint.readable(source, "model"), _read_once(gguf):
+    with checkpoint.readable(source, "model"):
         config = transformers.AutoConfig.from_pretrained(place, **options)
         settings = json.loads(config.to_json_string())
         checkpoint.check_config(settings, source)
         checkpoint.check_blocks(settings, 0, source)
         causal = transformers.AutoModelForCausalLM
         checkpoint.check_size(causal.from_config, config, source)
-        plain = {"quantization_config": transformers.GgufConfig(dequantize=True), "dtype": dtype}
-        model, report = causal.from_pretrained(place, config=config, output_loading_info=True, **plain, **options)
-        checkpoint.check_missing(report["missing_keys"], source)
+        model = causal.from_config(config, dtype=dtype)
+        weights = load_gguf_checkpoint(str(path), True, _Flat(model), dtype)["tensors"]
+        missing = model.load_state_dict(weights, strict=False).missing_keys
+        own = dict(model.named_parameters()) | dict(model.named_buffers())  # without those that are tied to others
+        checkpoint.check_missing([name for name in missing if name in own], source)
         model.config.name_or_path = source
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         return model.eval(), _without_others(tokenizer, config.vocab_size)
+
+
+class _Flat:
+    """A model by its parameters alone: transformers would look up their names anew in each module, for seconds."""
+
+    def __init__(self, model: Any) -> None:
+        self.config, self.state_dict = model.config, model.state_dict
+
+    def named_children(self) -> tuple[()]:
+        return ()
 
 
 def _without_others(tokenizer: Any, size: int) -> Any:
@@ -61,29 +70,3 @@ def _without_others(tokenizer: Any, size: int) -> Any:
     kept = {name: token for name, token in roles.items() if tokenizer.convert_tokens_to_ids(token) < size}
     backend, template = Tokenizer.from_str(json.dumps(parts)), tokenizer.chat_template
     return transformers.PreTrainedTokenizerFast(tokenizer_object=backend, chat_template=template, **kept)
-
-
-@contextmanager
-def _read_once(gguf: ModuleType) -> Iterator[None]:
-    """While transformers reads a file, keep what it asks for several times, which takes seconds; show no progress."""
-    from transformers import modeling_gguf_pytorch_utils as reader
-    from transformers.utils import logging
-
-    shows_progress = logging.is_progress_bar_enabled()
-    replaced = [
-        (gguf, "GGUFReader", cache(gguf.GGUFReader)),
-        (gguf, "get_tensor_name_map", cache(gguf.get_tensor_name_map)),
-        (reader, "tqdm", lambda tensors, **_: tensors),  # the bar that transformers cannot switch off
-    ]
-    replaced = [each for each in replaced if hasattr(*each[:2])]  # another version may have no such name
-    originals = [(module, name, getattr(module, name)) for module, name, _ in replaced]
-    try:
-        logging.disable_progress_bar()
-        for module, name, value in replaced:
-            setattr(module, name, value)
-        yield
-    finally:
-        for module, name, value in originals:
-            setattr(module, name, value)
-        if shows_progress:
-            logging.enable_progress_bar()
