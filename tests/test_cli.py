@@ -246,7 +246,7 @@ def test_methods_are_listed_by_family_or_described(capsys):
 
 def test_doctor(capsys, monkeypatch):
     assert "MISSING" not in run(capsys, "doctor")
-    monkeypatch.setattr(base, "packaged", lambda name: None)
+    monkeypatch.setattr(base, "packaged", lambda name, package="": None)
     monkeypatch.setattr(base, "cached", lambda name: None)
     assert "nbsal[demo]" in run(capsys, "doctor")
     with monkeypatch.context() as patch:

@@ -1,7 +1,7 @@
 """A text with a decision: what the model makes of it with some of its tokens hidden.
 
 For models that measure distances by index, leaving a token out differs from a token that nobody attends to; a test on
-the texts at hand detects that, and the attention mask hides their tokens instead.
+the texts at hand detects that, and the attention mask hides their tokens instead, unless the model reads no mask.
 """
 
 from collections.abc import Hashable, Sequence
@@ -57,7 +57,7 @@ class DecisionText:
         ids, mask, types = self._arrays
         ids, shows, end = np.where(subset, ids, self._filler), np.ones_like(subset), len(ids)
         if self.way == REMOVE:
-            required, end = self._required_place(subset)
+            required, end = self._required_place(subset, leaves_out)
             shows = subset.copy()
             shows[required] = True
         places = np.flatnonzero(shows[:end]) if leaves_out else np.arange(end)
@@ -95,13 +95,14 @@ class DecisionText:
     def _filler(self) -> int:
         return filler_id(self.subject, self.way)
 
-    def _required_place(self, subset: Flags) -> tuple[int, int]:
+    def _required_place(self, subset: Flags, leaves_out: bool) -> tuple[int, int]:
         """The place that the model's head reads, which cannot be left out, and where the input ends."""
+        visible = np.flatnonzero(subset & (self._arrays[1] != 0))
         if self.subject.pooling == "last":
-            visible = np.flatnonzero(subset & (self._arrays[1] != 0))
             last = int(visible[-1]) if len(visible) else self.row.last
             return last, last + 1
-        return 0, len(self.row)
+        reads_any = leaves_out and self.subject.pooling != "first"
+        return int(visible[0]) if reads_any and len(visible) else 0, len(self.row)
 
 
 def filler_id(subject: Subject, way: str | int) -> int:

@@ -8,7 +8,7 @@ everything gives is tested once for a model and a length.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -308,11 +308,19 @@ class Ablation:
         return whole.places is None or _is_close(self._outputs([whole]), self._outputs([whole], numbered=False))
 
     def _leaves_out_exactly(self, text: AblatedText) -> bool:
-        """True if leaving tokens out gives the same outputs as masking them in place."""
-        return all(
+        """True if leaving tokens out gives the same outputs as masking them in place, or if a mask hides nothing."""
+        exact = all(
             _is_close(*(self._outputs([text.input(trial, leaves_out)]) for leaves_out in (True, False)))
             for trial in text.trials()
         )
+        return exact or self._reads_masked(text)
+
+    def _reads_masked(self, text: AblatedText) -> bool:
+        """True if other ids in the place of masked tokens change the outputs, as where attention takes no mask."""
+        masked = text.input(text.trials()[0], False)
+        others = (masked.ids + 1) % self.subject.model.config.vocab_size
+        changed = replace(masked, ids=np.where(masked.mask == 0, others, masked.ids))
+        return not _is_close(self._outputs([masked]), self._outputs([changed]))
 
 
 @dataclass

@@ -81,7 +81,7 @@ def _tokenizer_identity(subject: Subject) -> dict[str, Any]:
     tokenizer = subject.tokenizer
     if tokenizer is None or not tokenizer.get_vocab():  # words of a served model
         return {}
-    if tokenizer.is_fast:
+    if hasattr(tokenizer, "backend_tokenizer"):
         parts = json.loads(tokenizer.backend_tokenizer.to_str())
         del parts["truncation"], parts["padding"]  # state that the last text left
     else:

@@ -37,8 +37,10 @@ def check_method(subject: Subject, name: str, family: str, needs: Collection[str
         _check_relevance(subject, name)
     if family in DIFFERENTIATE or any(need.endswith("_grad") for need in needs):
         _check_gradients(subject, name)
+    # Relevance that is a gradient reads no attention, but may have no rule for what a model without heads computes.
+    is_gradient = "hidden_grad" in needs and isinstance(model, Composite)
     reads_attention = family in ("attention", "relevance")
-    if reads_attention and not subject.heads:
+    if reads_attention and not subject.heads and not is_gradient:
         raise no_heads(subject, name)
     if isinstance(model, Composite) and model.second_reader and (reads_attention or "@" in name):
         message = (

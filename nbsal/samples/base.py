@@ -38,10 +38,10 @@ def class_settings(task: str, labels: Sequence[str]) -> dict[str, Any]:
     return {"finetuning_task": task, **maps}
 
 
-def packaged(name: str) -> Path | None:
-    """The path of a file of the installed package, whose code is never imported."""
+def packaged(name: str, package: str = "") -> Path | None:
+    """The path of a file of an installed package, by default that of the base weights; its code is never imported."""
     try:
-        files = importlib.metadata.files(PACKAGE) or []
+        files = importlib.metadata.files(package or PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:
         return None
     paths = (Path(str(file.locate())) for file in files if file.name == name)

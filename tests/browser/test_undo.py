@@ -83,3 +83,13 @@ def test_the_focus_stays_in_the_view_when_what_has_it_is_drawn_again_or_disabled
     expect(root.get_by_role("button", name="Previous layer")).to_be_focused()
     sheet.keyboard.press("Control+z")
     bench.expect_traits(sheet, layer=5)
+
+
+def test_what_is_pressed_after_the_last_undo_has_the_focus(show, sheet):
+    root = show("highlight", live=True)
+    undo, save = root.get_by_role("button", name="Undo"), root.locator("summary", has_text="Save")
+    root.get_by_role("button", name="Previous layer").first.click()
+    undo.click()
+    save.click()
+    expect(undo).to_be_hidden()
+    expect(save).to_be_focused()

@@ -12,11 +12,16 @@ from typing import Any
 import nbsal
 from tests import wrapped, zoo
 from tests.docs.repository import ROOT
+from tests.real import tiny_gguf
 
 GUIDES = ROOT / ".docs" / "guides"
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 OUTPUT = re.compile(r"\n\n```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-EXTRAS = {"lora-adapter": "peft", "SentenceTransformer": "sentence_transformers"}  # what needs which library
+EXTRAS = {
+    "lora-adapter": "peft",
+    "SentenceTransformer": "sentence_transformers",
+    "model.gguf": "gguf",
+}  # what needs which library
 LABELS = {"0": "harmless", "1": "toxic"}
 
 
@@ -63,6 +68,8 @@ def prepare(folder: Path) -> None:
         adapter = wrapped.adapted(name="roberta")
         adapter.peft_config["default"].base_model_name_or_path = str(zoo.save(models, "roberta", "sequence"))
         adapter.save_pretrained(folder / "path" / "to" / "lora-adapter")
+    if find_spec("gguf"):
+        tiny_gguf.write(folder / "model.gguf")
     rows = [row["text"].replace('"', "'") for row in nbsal.samples.texts("reviews")[:10]]
     (folder / "reviews.csv").write_text("review\n" + "".join(f'"{row}"\n' for row in rows), encoding="utf-8")
 

@@ -128,7 +128,7 @@ def test_names_and_devices_that_cannot_be_are_refused(checkpoints, tmp_path):
             nbsal.load(source)
         with refuses_part("checkpoint"):
             nbsal.load(path, lm=source)
-    ways_out = {"m.gguf": "nbsal.Endpoint", "m.onnx": "function", "m.PT": "pass the model", "m.safetensors": "folder"}
+    ways_out = {"m.onnx": "function", "m.PT": "pass the model", "m.safetensors": "folder"}
     for name, way_out in ways_out.items():
         (tmp_path / name).touch()
         with refuses("model") as caught:

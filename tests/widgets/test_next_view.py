@@ -75,6 +75,7 @@ def test_from_many_texts_there_is_a_way_to_the_mistakes_and_back_to_one_text(sma
     one = view.next("text").wait()
     assert isinstance(one, Workbench) and one.text == rows[0]["text"]
     assert "audit" not in view.next("audit").wait().steps() and view.below.audit.labels is not None
+    assert view.below.least < 5  # no word is named in that many of six texts
     view.close()
 
 

@@ -6,7 +6,7 @@ Nothing is unpickled, no code of a checkpoint is run, and no more memory is take
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,7 @@ SMALL_MODEL = 2**24  # parameters and buffers that any checkpoint may have
 _ADDRESS = "this is an address. Pass nbsal.Endpoint(url, model=...) for a server, or owner/name for a model of the hub."
 _PICKLE = "It may run code when opened, so nbsal does not. Open it with the library that wrote it, and pass the model."
 _OTHER_FILES = {
-    ".gguf": "Pass the safetensors checkpoint that it was made from; or load it with transformers (gguf_file=...) and "
-    "pass the model and its tokenizer; or serve it, and pass nbsal.Endpoint(url, model=...).",
+    ".gguf": "Such a file is opened as model=... alone. Pass the checkpoint that it was made from.",
     ".onnx": "Its layers cannot be read. Pass the checkpoint that it was exported from; or a function from texts to "
     "probabilities that runs it, which methods that hide words explain.",
     **dict.fromkeys((*PICKLES, ".pkl", ".pickle", ".joblib", ".keras"), _PICKLE),
@@ -84,10 +83,14 @@ def check(source: str, argument: str) -> None:
         raise ModelError(message, part="checkpoint")
     config = read_json(folder / "config.json")
     check_config(config, source)
-    tensors = sum(_tensor_count(path) for path in _weight_files(folder, config, argument))
+    check_blocks(config, sum(_tensor_count(path) for path in _weight_files(folder, config, argument)), source)
+
+
+def check_blocks(config: dict[str, Any], tensors: int, source: str) -> None:
+    """Refuse a configuration with more blocks than there are weights for; MAX_BLOCKS need not be counted."""
     for name, value in _entries(config):
         if _REPEATED.search(name) and isinstance(value, int) and value > max(MAX_BLOCKS, tensors):
-            message = f"{source}: config.json says {name}={value:,}, but there are only {tensors:,} weights."
+            message = f"{source}: its configuration says {name}={value:,}, but there are only {tensors:,} weights."
             raise ModelError(message, part=name)
 
 
@@ -111,8 +114,8 @@ def check_hub_config(source: str) -> None:
 
 def check_size(build: Callable[[Any], Any], config: Any, source: str) -> None:
     """Refuse a configuration of a model that is much larger than its weights: missing ones would be allocated."""
-    folder = Path(source)
-    if not folder.is_dir():
+    path = Path(source)
+    if not path.exists():
         return
     model = None
     with suppress(Exception), torch.device("meta"):  # what cannot be built fails with its own error
@@ -120,9 +123,9 @@ def check_size(build: Callable[[Any], Any], config: Any, source: str) -> None:
     if model is None:
         return
     size = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
-    stored = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    stored = sum(file.stat().st_size for file in ([path] if path.is_file() else path.glob("*.safetensors")))
     if size > max(SMALL_MODEL, PARAMETERS_PER_BYTE * stored):
-        message = f"{source}: config.json describes {size:,} numbers, but the weights have only {stored:,} bytes."
+        message = f"{source}: its configuration describes {size:,} numbers, but the weights have only {stored:,} bytes."
         raise ModelError(message, part="weights")
 
 
@@ -135,6 +138,14 @@ def check_unused(model: Any, unused: Any, source: str) -> None:
     if extra or depth < 1:
         message = f"{source}: config.json says {depth} layers, but the weights have more."
         raise ModelError(message, part=extra[0] if extra else "blocks")
+
+
+def check_missing(names: Iterable[str], source: str) -> None:
+    """Refuse a checkpoint without some weights of its model."""
+    if missing := sorted(names):
+        listed = ", ".join(missing[:3])
+        message = f"{source} lacks weights ({listed}), which would be random. Pass a checkpoint with a trained head."
+        raise ModelError(message, part=missing[0])
 
 
 def read_config(source: str, argument: str) -> Any:

@@ -93,6 +93,10 @@ def transformer_of(model: Any) -> Any:
     return model.transformer if isinstance(model, Composite) else model
 
 
+def holds_transformer(module: nn.Module) -> bool:
+    return any(isinstance(part, transformers.PreTrainedModel) for part in module.modules())
+
+
 def find_transformer(module: nn.Module, chosen: str | None = None) -> str:
     """The path of the transformer inside a module; `chosen` says which, where there are several."""
     name = type(module).__name__
@@ -107,9 +111,9 @@ def find_transformer(module: nn.Module, chosen: str | None = None) -> str:
         return chosen
     if not outer:
         message = (
-            f"{name} holds no transformers model, whose layers could be read. Pass a function that tokenizes texts and "
-            "runs it, and methods that hide words explain it: nbsal.load(lambda texts: probabilities(texts), "
-            "labels=[...])."
+            f"{name} holds no transformers model. Pass tokenizer=... if it reads token ids; or a function that "
+            "tokenizes texts and runs it, and methods that hide words explain it: nbsal.load(lambda texts: "
+            "probabilities(texts), labels=[...])."
         )
         raise InputError(message, argument="model", value=module)
     if len(outer) > 1:

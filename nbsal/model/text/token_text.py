@@ -32,6 +32,15 @@ _LETTERS = _byte_letters()
 _BYTES = {letter: byte for byte, letter in _LETTERS.items()}
 
 
+def byte_letters(data: bytes) -> str:
+    """Bytes as byte-level tokenizers write them.
+
+    >>> byte_letters(b" a")
+    'Ġa'
+    """
+    return "".join(map(_LETTERS.__getitem__, data))
+
+
 def is_byte_level(tokens: Iterable[str]) -> bool:
     """Whether a byte-level tokenizer wrote these tokens, as its mark of a space tells."""
     return any("Ġ" in token for token in tokens)
@@ -50,7 +59,7 @@ def possible_tokens(text: str, byte_level: bool = False) -> list[str]:
     """The tokens that people may mean by a text: the one that begins a word comes first."""
     if not byte_level:
         return [f"▁{text}", f" {text}", text, f"{CONTINUATION}{text}"]
-    letters = "".join(_LETTERS[byte] for byte in text.encode("utf-8", "replace"))
+    letters = byte_letters(text.encode("utf-8", "replace"))
     return [f"Ġ{letters}", letters, text]
 
 

@@ -22,7 +22,8 @@ UNCHANGED = {functional.dropout, torch.dropout, T.neg, torch.neg, T.__neg__}  # 
 # Norms that are written in Python are found by `is_single_operation`.
 IDENTITY = {
     functional.layer_norm, torch.layer_norm, functional.rms_norm, functional.gelu, functional.relu, functional.silu,
-    torch.tanh, T.tanh, torch.relu, functional.normalize, torch.pow, T.pow, T.__pow__, *UNCHANGED,
+    torch.tanh, T.tanh, torch.relu, functional.normalize, torch.pow, T.pow, T.__pow__, torch.square, T.square,
+    *UNCHANGED,
 }  # fmt: skip
 # Functions that move or copy values, or only read properties of a tensor.
 MOVES = frozenset(

@@ -18,6 +18,7 @@ from nbsal.widgets.page.next_view import Step
 TEXT, LABEL = "text", "label"  # columns of a table
 SAMPLES = {"demo/reviews": "reviews", "demo/reviews-small": "reviews", "demo/news": "news"}
 FORMATS = ".csv, .jsonl, .json or .txt"
+LEAST = 5  # texts that name a word, of many
 
 Texts = tuple[Sequence[Text], Sequence[Any] | None]  # with the labels, if there are any
 
@@ -65,7 +66,8 @@ def corpus_steps(explainer: Explainer, texts: Sequence[Text], labels: Any, opene
         steps["text"] = Step("this text in full", lambda views: views.Workbench(explainer, text=opened))
     if explainer.subject.task == "sequence" and explainer.subject.labels:
         mislead = "which words mislead the model?" if labels is not None else "which words does the model go by?"
-        steps["audit"] = Step(mislead, lambda views: views.Audit(explainer, texts, labels))
+        least = max(2, min(LEAST, len(texts) // 50))  # so that a few texts name a word to try, too
+        steps["audit"] = Step(mislead, lambda views: views.Audit(explainer, texts, labels, least=least))
         steps["clouds"] = Step("the words of each class", lambda views: views.Clouds(explainer, texts, labels=labels))
     return steps
 

@@ -1,4 +1,4 @@
-"""Thirty checks of how the views look and behave in JupyterLab; `python -m tests.browser.checklist` runs them.
+"""Checks of how the views look and behave in JupyterLab; `python -m tests.browser.checklist` runs them.
 
 A check is a function of a `Session`. It returns what it measured, or raises an AssertionError that says it.
 """

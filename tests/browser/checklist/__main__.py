@@ -17,13 +17,14 @@ from tests.browser.checklist import (
     editing,
     layout,
     measures,
+    path,
     saving,
     views,
     words,
 )
 from tests.browser.checklist.session import PATIENCE, Session
 
-GROUPS = (layout, editing, words, access, saving, views)
+GROUPS = (layout, editing, words, access, saving, views, path)
 
 
 def outcome(each: Check, session: Session) -> tuple[bool, str]:
@@ -55,7 +56,7 @@ def run(numbers: list[int]) -> int:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("numbers", nargs="*", type=int, metavar="NUMBER", help="a check to run, from 1 to 30")
+    parser.add_argument("numbers", nargs="*", type=int, metavar="NUMBER", help="a check to run, from 1 to 31")
     numbers = parser.parse_args().numbers
     if unknown := {*numbers} - {*CHECKS}:
         parser.error(f"no check has the number {min(unknown)}")

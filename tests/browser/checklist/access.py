@@ -15,36 +15,47 @@ from tests.browser.test_checks import AUDIT, MODULES, STATES
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 CHANGE_THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
 AXE_CONTRAST = "color-contrast"
-# Contrast with the paper of the marks of a view that are no text: bars, lines of charts, borders of controls.
+# Contrast of what axe does not measure: of marks with the paper (bars, lines of charts, borders of controls), and of
+# words with their shade where an underline or a neighbour keeps axe from telling it.
 MARKS = """root => {
   const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
-  const paint = (colour, below) => {
-    canvas.fillStyle = below;
-    canvas.fillRect(0, 0, 1, 1);
-    canvas.fillStyle = colour;
-    canvas.fillRect(0, 0, 1, 1);
+  const paint = (...colours) => {
+    for (const colour of colours) {
+      canvas.fillStyle = colour;
+      canvas.fillRect(0, 0, 1, 1);
+    }
     return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
   };
   const light = (rgb) => rgb.map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
     .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
   const paper = getComputedStyle(root).backgroundColor;
-  const ratio = (colour) => {
-    const [a, b] = [light(paint(colour, paper)), light(paint(paper, paper))];
+  const ratio = (colour, ...below) => {
+    const [a, b] = [light(paint(paper, ...below, colour)), light(paint(paper, ...below))];
     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
   };
+  const shown = (selector) => [...root.querySelectorAll(selector)].filter(node => node.checkVisibility());
   const kinds = {
-    bar: ['.nbsal-ranking i', 'backgroundColor'], line: ['.nbsal-chart path[stroke], .nbsal-chart polyline', 'stroke'],
+    bar: ['.nbsal-ranking:not(.nbsal-dots) i', 'backgroundColor', '::after'],
+    line: ['.nbsal-curve:not(.nbsal-random)', 'stroke'],
     button: ['.nbsal-method-picker > summary', 'borderTopColor'], state: ['.nbsal-state', 'color'],
   };
-  return Object.entries(kinds).flatMap(([kind, [selector, property]]) => [...root.querySelectorAll(selector)]
-    .filter(node => node.checkVisibility()).map(node => getComputedStyle(node)[property])
+  const marks = Object.entries(kinds).flatMap(([kind, [selector, property, pseudo]]) => shown(selector)
+    .map(node => getComputedStyle(node, pseudo)[property])
     .filter(colour => colour !== 'none' && !/, 0\\)$|\\/ 0\\)$/.test(colour))
-    .map(colour => [kind, ratio(colour), colour]));
+    .map(colour => [kind, ratio(colour), 3, colour, '']));
+  const words = shown('.nbsal-against, .nbsal-cell, .nbsal-word text').filter(node => node.textContent.trim())
+    .map(node => [node, getComputedStyle(node)])
+    .map(([node, { color, fill, backgroundColor }]) => node.namespaceURI.endsWith('svg')
+      ? ['cloud', ratio(fill), 4.5, fill, node.textContent]
+      : ['word', ratio(color, backgroundColor), 4.5, color, node.textContent]);
+  return [...marks, ...words];
 }"""
-LEAST_MARK = 3.0
-LEAST_SHAPE = 3  # standard deviation of the luminance of what is seen
+MARKED = {"bar", "line", "button", "state", "cloud", "word"}
+# JupyterLab's body has no height and hides what sticks out, from which axe concludes that all is hidden.
+LET_OUT = "overflow => { document.body.style.overflow = overflow; }"
+LEAST_SHAPE = 24  # of 255: how much a pixel of a mark differs from what is there without it
 MEDIA: dict[str, Any] = {"paper": {"media": "print"}, "forced colours": {"forced_colors": "active"}}
-# What shows numbers without text, and its box with some paper around, if it is in the window.
+# What shows numbers without text.
 SHAPES = (
     ".nbsal-ranking i",
     ".nbsal-effects i",
@@ -56,28 +67,78 @@ SHAPES = (
     "[aria-label^=Words] i",
     "[aria-label=Slices] i",
 )
-BOXES = """nodes => nodes.filter(node => node.checkVisibility()).map(node => node.getBoundingClientRect())
-  .filter(({ top, bottom, width, height }) => width > 4 && height > 2 && top > 4 && bottom < innerHeight - 4)
-  .map(({ left, top, right, bottom }) => [left - 3, top - 3, right + 3, bottom + 3])"""
-# Every control that Tab reaches in a view, in order.
-REACHABLE = """root => [...root.querySelectorAll('button, input, select, textarea, summary, a[href], [tabindex]')]
-  .filter(node => node.checkVisibility({ visibilityProperty: true }) && !node.disabled && node.tabIndex >= 0
-    && !node.closest('[inert]'))"""
-# Whether what has the focus is in the view, its number, and whether it looks focused: an outline, a ring or a caret.
-FOCUSED = f"""root => {{
-  const node = document.activeElement, number = ({REACHABLE})(root).indexOf(node);
-  const visible = (each) => {{
-    const {{ outlineStyle, outlineWidth, boxShadow }} = getComputedStyle(each);
-    return (outlineStyle !== 'none' && parseFloat(outlineWidth) > 0) || boxShadow !== 'none';
-  }};
-  const seen = node.matches('textarea, input') || visible(node) || [...node.querySelectorAll('*')].some(visible);
-  return [root.contains(node), number, seen, node.getAttribute('aria-label') || node.textContent.slice(0, 30)];
+# Hides marks that are in the window, or shows them again; how many there are.
+HIDE = """(nodes, hidden) => {
+  const seen = nodes.filter(node => node.checkVisibility()).filter((node) => {
+    const { top, bottom, width, height } = node.getBoundingClientRect();
+    return width > 4 && height > 2 && top > 4 && bottom < innerHeight - 4;
+  });
+  for (const { style } of seen) style.setProperty('opacity', hidden ? '0' : '', 'important');
+  return seen.length;
+}"""
+
+
+# The controls of a view: those that Tab reaches, in order; those that it does not; what only a pointer can press.
+CONTROLS = """root => {
+  const part = 'button, input, select, textarea, summary, a[href], [tabindex]';
+  const seen = (node) => node.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+  const all = [...root.querySelectorAll(part)].filter(node => seen(node) && !node.disabled && !node.closest('[inert]'));
+  const pressed = [...root.querySelectorAll('*')].filter(node => node.getClientRects().length && seen(node)
+    && getComputedStyle(node).cursor === 'pointer' && !node.closest(`${part}, label`));
+  return [all.filter(node => node.tabIndex >= 0), all.filter(node => node.tabIndex < 0), pressed];
+}"""
+# Remembers the look of all controls; without the focus in one, which is in none of them yet.
+REMEMBER = f"""root => {{
+  const look = window.look_ = (control) => [control, ...control.querySelectorAll('*')].map((node) => {{
+    const {{ outlineStyle, outlineWidth, outlineColor, boxShadow }} = getComputedStyle(node);
+    return [outlineStyle !== 'none' && parseFloat(outlineWidth) > 0 && outlineColor, boxShadow].join();
+  }}).join();
+  document.activeElement.blur();
+  const [reached, , pressed] = window.controls_ = ({CONTROLS})(root);
+  window.looks_ = reached.map(look);
+  reached[0].focus({{ focusVisible: true }});
+  return [reached.length, pressed.map(node => node.outerHTML.slice(0, 90))];
 }}"""
+# Whether what has the focus is in the view, its number, and whether it looks otherwise than without: or has a caret.
+FOCUSED = """root => {
+  const node = document.activeElement, number = window.controls_[0].indexOf(node);
+  const seen = node.matches('textarea, input:is(:not([type]), [type=text], [type=search], [type=number])')
+    || number < 0 || window.look_(node) !== window.looks_[number];
+  return [root.contains(node), number, seen, node.getAttribute('aria-label') || node.textContent.slice(0, 30)];
+}"""
+# Where Tab stops in the part around controls that it does not reach, their numbers, and how many come before the stop.
+PARTS = """() => {
+  const [reached, others] = window.controls_, parts = new Map();
+  for (const [number, node] of others.entries()) {
+    let part = node, stop;
+    while (!stop && (part = part.parentElement)) stop = reached.find(each => part.contains(each));
+    parts.set(stop, [...(parts.get(stop) ?? []), number]);
+  }
+  const { DOCUMENT_POSITION_FOLLOWING: AFTER } = Node;
+  const isBefore = (stop) => (number) => others[number].compareDocumentPosition(stop) & AFTER;
+  return [...parts].map(([stop, numbers]) => [reached.indexOf(stop), numbers, numbers.filter(isBefore(stop)).length]);
+}"""
 
 
-def grey(element: Locator) -> Any:
-    """The luminance of the pixels of an element."""
-    return np.asarray(Image.open(io.BytesIO(element.screenshot())).convert("L"), dtype=float)
+def missed_by_arrows(page: Any) -> list[str]:
+    """Controls that neither Tab nor, from the Tab stop of their part, arrow keys reach."""
+    missed = []
+    for stop, numbers, before in page.evaluate(PARTS):
+        page.evaluate("stop => window.controls_[0][stop].focus()", stop)
+        left, count = set(numbers), len(numbers)
+        ahead = dict.fromkeys(("ArrowUp", "ArrowLeft"), before)
+        around = dict.fromkeys(("ArrowDown", "ArrowRight", "ArrowUp"), count)
+        for key in (arrow for arrow, times in (*ahead.items(), *around.items()) for _ in range(times)):
+            if left:  # a step too many turns the page
+                page.keyboard.press(key)
+                left.discard(page.evaluate("() => window.controls_[1].indexOf(document.activeElement)"))
+        missed += page.evaluate("left => left.map(k => window.controls_[1][k].outerHTML.slice(0, 90))", list(left))
+    return missed
+
+
+def _pixels(png: bytes) -> Any:
+    """The luminance of the pixels of a picture."""
+    return np.asarray(Image.open(io.BytesIO(png)).convert("L"), dtype=float)
 
 
 def dashes(pixels: Any) -> float:
@@ -97,7 +158,7 @@ def greyscale(session: Session) -> str:
     words = {True: [], False: []}
     for number, (name, strength, against) in enumerate(marks):
         if strength >= 0.1 and not set(name) & set("gjpqy,;"):
-            words[against].append(dashes(grey(text.get_by_role("option").nth(number))))
+            words[against].append(dashes(_pixels(text.get_by_role("option").nth(number).screenshot())))
     least, most = min(words[True]), max(words[False])
     measured = (
         f"the lower edge of words against varies by at least {least:.0f} of 255, of words for by at most {most:.0f}"
@@ -108,8 +169,9 @@ def greyscale(session: Session) -> str:
 
 def audit(session: Session) -> dict[str, list[str]]:
     """What axe finds in every view, by state and theme; and the contrast of marks that is too low."""
-    page, found = session.page, {}
+    page, found, kinds = session.page, {}, set()
     page.add_script_tag(path=MODULES / "axe-core" / "axe.min.js")
+    page.evaluate(LET_OUT, "visible")
     for theme in THEMES:
         page.evaluate(CHANGE_THEME, THEMES[theme])
         page.wait_for_timeout(500)
@@ -117,8 +179,12 @@ def audit(session: Session) -> dict[str, list[str]]:
             root = session.view(name)
             root.evaluate("node => { node.id = 'audited'; }")
             found[f"{name}, {theme}"] = page.evaluate(AUDIT, "#audited")
+            marks = root.evaluate(MARKS)
+            kinds |= {kind for kind, *_ in marks}
             found[f"{name}, {theme}, marks"] = [
-                f"{kind} {ratio:.1f} ({colour})" for kind, ratio, colour in root.evaluate(MARKS) if ratio < LEAST_MARK
+                f"{kind} {word} {contrast:.1f} ({colour})"
+                for kind, contrast, least, colour, word in marks
+                if contrast < least
             ]
             for state_theme, state in STATES[1:]:
                 if state_theme == theme:
@@ -128,6 +194,8 @@ def audit(session: Session) -> dict[str, list[str]]:
                     session.python(f"{name}.progress, {name}.error, {name}.status = None, '', 'ready'")
             root.evaluate("node => node.removeAttribute('id')")
     page.evaluate(CHANGE_THEME, THEMES["light"])
+    page.evaluate(LET_OUT, "")
+    found["never seen, marks"] = sorted(MARKED - kinds)
     return found
 
 
@@ -148,8 +216,7 @@ def keys(session: Session) -> str:
     page, wrong, reached = session.page, {}, 0
     for name in NAMES:
         root = session.view(name)
-        count = root.evaluate(f"root => ({REACHABLE})(root).length")
-        root.evaluate(f"root => ({REACHABLE})(root)[0].focus({{ focusVisible: true }})")
+        count, pressed = root.evaluate(REMEMBER)
         numbers, unseen = set(), []
         for _ in range(count + 3):
             inside, number, visible, label = root.evaluate(FOCUSED)
@@ -159,11 +226,11 @@ def keys(session: Session) -> str:
             if not visible:
                 unseen.append(label)
             page.keyboard.press("Tab")
-        if missed := set(range(count)) - numbers:
-            labels = root.evaluate(
-                f"(root, missed) => missed.map(k => ({REACHABLE})(root)[k].outerHTML.slice(0, 90))", list(missed)
-            )
-            wrong[name] = f"Tab misses {labels}"
+        missed = page.evaluate(
+            "missed => missed.map(k => window.controls_[0][k].outerHTML.slice(0, 90))", [*set(range(count)) - numbers]
+        )
+        if missed := [*missed, *missed_by_arrows(page), *pressed]:
+            wrong[name] = f"no key reaches {missed}"
         if unseen:
             wrong[f"{name}, focus"] = unseen
         reached += len(numbers)
@@ -209,12 +276,12 @@ def media(session: Session) -> str:
 
 
 def blank_marks(root: Locator, selectors: list[str]) -> list[str]:
-    """Kinds of marks of which the widest looks like the paper."""
-    blank, window = [], Image.open(io.BytesIO(root.page.screenshot())).convert("L")
+    """Kinds of marks that look like what is there without them."""
+    blank, before = [], _pixels(root.page.screenshot())
     for selector in selectors:
-        boxes = root.locator(selector).evaluate_all(BOXES)
-        if boxes:
-            widest = max(boxes, key=lambda box: box[2] - box[0])
-            if np.asarray(window.crop([round(side) for side in widest]), dtype=float).std() < LEAST_SHAPE:
+        marks = root.locator(selector)
+        if marks.evaluate_all(HIDE, True):
+            if np.abs(before - _pixels(root.page.screenshot())).max() < LEAST_SHAPE:
                 blank.append(selector)
+            marks.evaluate_all(HIDE, False)
     return blank

@@ -29,7 +29,8 @@ POINTS = """root => [...root.querySelectorAll('[role=option]')].filter(node => n
 # Collects the heights that a view has from now on.
 WATCH = """root => {
   window.heights = new Set();
-  new ResizeObserver(() => window.heights.add(root.getBoundingClientRect().height)).observe(root);
+  const note = () => window.heights.add(root.getBoundingClientRect().height);
+  new ResizeObserver(note).observe(root, { box: 'border-box' });
 }"""
 HEIGHT = "node => node.getBoundingClientRect().height"
 STATES = (("computing", None), ("computing", 0.4), ("cancelling", 0.4), ("cancelled", None))
@@ -93,7 +94,7 @@ def pointing(session: Session) -> str:
         points = root.evaluate(POINTS)
         for point in points:
             session.page.mouse.move(*point)
-        session.frame()
+            session.frame()  # the next word comes after this one's readout
         heights = session.page.evaluate("() => [...window.heights]")
         if len(heights) > 1:
             moved[name] = f"{min(heights):.0f} to {max(heights):.0f} px"

@@ -6,7 +6,7 @@ from typing import Any
 from playwright.sync_api import Locator, expect
 
 from tests.browser.checklist import check
-from tests.browser.checklist.session import Session
+from tests.browser.checklist.session import PATIENCE, Session
 
 NUMBER = re.compile(r"[−-]?\d+(?:\.\d+)?")
 
@@ -126,7 +126,7 @@ def browse(session: Session) -> str:
     session.set("browse", {"wrong": False, "sort": "number", "descending": False, "opened": 0})
     page.evaluate(FILLING)
     filling = session.run("filling")
-    filling.locator(".nbsal-state", has_text="Up to date").wait_for()
+    filling.locator(".nbsal-state", has_text="Up to date").wait_for(timeout=10 * PATIENCE)
     states, moved = page.evaluate("() => { window.tops = null; return [window.states.size, window.moved_rows]; }")
     count = int(number(root.get_by_role("button", name=re.compile("^All")).text_content()))
     assert count == 160 and states > 1 and not moved, f"{len(moved)} rows moved in {states} states: {moved[:3]}"
@@ -213,7 +213,7 @@ def answers(session: Session) -> str:
     said = line.inner_text()
     session.python("answers.rival = answers.at = None\n_ = answers.wait()")
     assert "rather than “attic”" in said, said
-    change = re.search(r"\S+ → \S+", fall)[0]
+    change = re.search(r"[\d.]+\W%? → [\d.]+\W%", fall)[0]
     return f"“{said}”; struck: {change}; rows sum to {[round(total) for total, _ in sums]}"
 
 
@@ -221,6 +221,8 @@ def _strengths(root: Locator, source: str) -> dict[str, float]:
     marks: list[list[Any]] = (
         root.get_by_role("listbox", name=f"{source}, word by word")
         .get_by_role("option")
-        .evaluate_all("nodes => nodes.map(node => [node.textContent, Number(node.style.getPropertyValue('--s'))])")
+        .evaluate_all(
+            "nodes => nodes.map(node => [node.textContent, Number(getComputedStyle(node).getPropertyValue('--s'))])"
+        )
     )
     return dict(marks)

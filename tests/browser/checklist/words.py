@@ -116,7 +116,7 @@ def special_tokens(session: Session) -> str:
     strengths = (
         root.get_by_role("listbox", name="The text, word by word")
         .get_by_role("option")
-        .evaluate_all("nodes => nodes.map(node => Number(node.style.getPropertyValue('--s')))")
+        .evaluate_all("nodes => nodes.map(node => Number(getComputedStyle(node).getPropertyValue('--s')))")
     )
     warnings = warning.evaluate_all(
         "nodes => nodes.map(node => getComputedStyle(node, '::before').content + node.innerText)"

@@ -53,6 +53,7 @@ export function undoable<Traits extends ViewTraits>(
     button.classList.toggle("nbsal-invisible", idle);
     button.disabled = idle;
   };
+  const drawLater = () => setTimeout(draw); // once the focus has come to what the reader presses
   /** What changes together, such as the settings of a switch, is one step. */
   const recordChange = () => {
     scheduled = false;
@@ -84,7 +85,7 @@ export function undoable<Traits extends ViewTraits>(
   };
   const button = h(
     "button",
-    { class: "nbsal-button nbsal-plain nbsal-needs-python", signal, click: restore, blur: draw },
+    { class: "nbsal-button nbsal-plain nbsal-needs-python", signal, click: restore, blur: drawLater },
     "Undo",
   );
   if (live) {

@@ -63,11 +63,9 @@ def load_checkpoint(source: str, dtype: torch.dtype, head: str | None = None, tr
         checkpoint.check_size(model_class.from_config if head else model_class, config, source)
         model, report = checkpoint.read_weights(model_class, source, dtype, "model", **outputs)
         checkpoint.check_unused(model, report["unexpected_keys"], source)
-    missing = sorted(name for name in report["missing_keys"] if not name.startswith(tuple(trained or ())))
-    if missing:
-        names = ", ".join(missing[:3])
-        message = f"{source} lacks weights ({names}), which would be random. Pass a checkpoint with a trained head."
-        raise ModelError(message, part=missing[0])
+    checkpoint.check_missing(
+        [name for name in report["missing_keys"] if not name.startswith(tuple(trained or ()))], source
+    )
     return model
 
 

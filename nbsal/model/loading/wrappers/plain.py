@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from nbsal.model.loading.composite import Composite, find_transformer
+from nbsal.model.loading.composite import Composite, find_transformer, holds_transformer
 from nbsal.model.loading.kinds import check_kind
 from nbsal.model.loading.usage import LoadArguments, OpenedModel
 from nbsal.model.running import architecture
@@ -23,6 +23,10 @@ def open_module(module: nn.Module, request: LoadArguments) -> OpenedModel:
             return OpenedModel(Composite(module, "", read_choices), labels=["score of the choice"])
         if named and (_has_known_head(module) or type(module).__module__.startswith("transformers.")):
             return OpenedModel(module)
+    if request.tokenizer is not None and not holds_transformer(module):
+        from nbsal.model.loading.wrappers.plain_module import PlainModule  # imports transformers
+
+        return OpenedModel(Composite(PlainModule(module, request.read, request.tokenizer.pad_token_id or 0), ""))
     path = find_transformer(module, request.transformer)
     check_kind(module.get_submodule(path), allows_encoder_decoder=True)
     return OpenedModel(Composite(module, path, request.read))

