@@ -10,6 +10,7 @@ from typing import Any
 from nbsal.explain.prompt import chat
 from nbsal.explain.prompt.reading import Prompt, PromptWithReply, part_at
 from nbsal.explain.prompt.sources import Request, Source, like
+from nbsal.model.served.word_tokenizer import SERVERS
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokenize import special_ids
 from nbsal.model.text.tokens import Span
@@ -67,7 +68,7 @@ def renderer(subject: Subject, request: Request, template: str | None, tools: An
                 f"The chat template refuses these messages: {error!s:.200}. Pass template=..., or asked as one text."
             )
             raise InputError(message, argument="asked", value=messages) from error
-        if not text.strip():
+        if not text.strip() and subject.tokenizer.chat_template != SERVERS:
             message = "The chat template writes nothing. Pass template=..., or asked as one text."
             raise InputError(message, argument="asked", value=messages)
         contents = map(itemgetter("content"), filled)
