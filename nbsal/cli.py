@@ -19,8 +19,8 @@ from typing import Any
 
 import nbsal
 from nbsal import doctor
-from nbsal.commands import audit, corpus, methods
-from nbsal.commands.endpoint import add_endpoint, load_replier
+from nbsal.commands import audit, corpus, methods, server
+from nbsal.commands.endpoint import add_endpoint, add_server, load_replier
 from nbsal.commands.shared import UNITS, add_hops, add_max_new_tokens, parse_target, write_page
 from nbsal.render import html
 from nbsal.support.errors import FileError, InputError, MissingExtra, NbsalError, file_error
@@ -116,8 +116,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder for the notebooks (default %(default)s)",
     )
-    check = command("doctor", "check what is installed and how to install what is missing")
-    check.set_defaults(run=lambda options: doctor.check())
+    check = command("doctor", "check what is installed, or what a server can do")
+    check.set_defaults(run=lambda options: server.check(options) if options.endpoint else doctor.check())
+    add_server(check)
     return parser
 
 

@@ -22,6 +22,13 @@ def add_endpoint(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--plan", action="store_true", help="print how many requests would be sent, and send none")
 
 
+def add_server(parser: argparse.ArgumentParser) -> None:
+    """Which server and model are checked."""
+    parser.add_argument("--endpoint", metavar="URL", help="address of an OpenAI-compatible server to check instead")
+    parser.add_argument("--model", help="name under which the server knows the model (default: the first it lists)")
+    parser.add_argument("--tokenizer", help="folder or hub id of the model's tokenizer (default: words)")
+
+
 def load_replier(options: argparse.Namespace) -> nbsal.Subject:
     """The model of `nbsal answer`: behind a server, or loaded here."""
     if options.endpoint is None:

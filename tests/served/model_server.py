@@ -219,7 +219,8 @@ class Handler(BaseHTTPRequestHandler):
         return self.reply(*SERVERS[name](self.model, f"/{rest}", json.loads(body)))
 
     def do_GET(self):
-        self.reply(200, self.calls)
+        lists_models = self.path.endswith("/v1/models")
+        self.reply(200, {"object": "list", "data": [{"id": "notes"}]} if lists_models else self.calls)
 
     def reply(self, status, content):
         data = json.dumps(content).encode()

@@ -316,3 +316,12 @@ def test_the_command_answers_through_a_server(address, tmp_path, monkeypatch, ca
     assert cli.main([*command, "--budget", "1", "--unit", "word"]) == 2
     assert cli.main(["answer", "Who?", "--budget", "1"]) == 2
     assert cli.main(["answer", "Who?", *server[:2]]) == 2
+
+
+@cases("name, status", [("vllm", 0), ("llamacpp", 0), ("llama", 1), ("ollama", 1)])
+def test_doctor_says_what_a_server_can_do_and_what_a_question_costs(name, status, address, monkeypatch, capsys):
+    monkeypatch.setenv("NBSAL_API_KEY", KEY)
+    assert cli.main(["doctor", "--endpoint", f"{address}/{name}/v1"]) == status
+    said = dict(line.strip().split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert said["model"] == "notes" and KEY not in str(said) and "calls" in str(said)
+    assert ("agreement" in said["messages"]) == bool(status) and ("agreement" in said["prompts"]) == (name == "ollama")

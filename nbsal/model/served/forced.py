@@ -13,7 +13,7 @@ from nbsal.model.served.calls import Call
 from nbsal.model.served.detection import suited
 from nbsal.model.served.endpoint import Endpoint
 from nbsal.model.served.forms import BROKEN, LARGEST, ROOM, TOKENIZE
-from nbsal.model.served.http import post
+from nbsal.model.served.http import ask
 from nbsal.support.errors import InputError, ServerError
 
 BEFORE = "\n"  # what a reply is tokenized after: some tokenizers begin a text with a space
@@ -24,7 +24,7 @@ def tokenizing(endpoint: Endpoint, url: str, text: str) -> Call:
     """The call for the ids of a reply."""
     body = {"model": endpoint.model, "content": text if text.startswith(BEFORE) else BEFORE + text, "with_pieces": True}
     most = ROOM + ENTRY * len(text.encode())
-    send = partial(post, endpoint, url, body, most, partial(_read_ids, text))
+    send = partial(ask, endpoint, url, body, most, partial(_read_ids, text))
     return Call(checksum([endpoint.address, TOKENIZE, body]), partial(suited, send))
 
 

@@ -20,6 +20,7 @@ LARGEST = 2**31  # more than any rank or id of a token
 ROOM = 2**21  # bytes of a reply beside its tokens, such as those of a template
 ENTRY = 128  # bytes of a token in a reply, with its numbers, at most
 COMPLETIONS, CHAT, GENERATE, TOKENIZE = "/completions", "/chat/completions", "/generate", "/tokenize"
+MODELS = "/models"
 AT_ROOT = (GENERATE, TOKENIZE)  # not below /v1
 
 

@@ -61,8 +61,11 @@ class _Proxy:
         return {"Proxy-Authorization": self.login.header} if self.login else {}
 
 
-def post(endpoint: Endpoint, path: str, body: Any, most: int, read: Callable[[Any], T]) -> T:
-    """What `read` takes from the JSON of a reply, of at most so many bytes; Failure says why there is none."""
+def ask(endpoint: Endpoint, path: str, body: Any, most: int, read: Callable[[Any], T]) -> T:
+    """What `read` takes from the JSON of a reply, of at most so many bytes; Failure says why there is none.
+
+    Without a body, the address is only read.
+    """
     try:
         proxy = _proxy(endpoint)
     except ValueError:  # the address of the server was checked before
@@ -71,7 +74,7 @@ def post(endpoint: Endpoint, path: str, body: Any, most: int, read: Callable[[An
             "cannot be reached: the proxy that the environment names is no address"
         )
     else:
-        reply = _exchange(endpoint, proxy, path, json.dumps(body).encode(), most)
+        reply = _exchange(endpoint, proxy, path, b"" if body is None else json.dumps(body).encode(), most)
     if isinstance(reply, Failure):  # raised here, where no frame of the client with its headers is left
         raise reply
     status, headers, data = reply
@@ -111,7 +114,7 @@ def _exchange(
     try:
         connection.connect()
         connection.line = connection.sock
-        connection.request("POST", target, body, headers | extra | endpoint.key.headers)
+        connection.request("POST" if body else "GET", target, body, headers | extra | endpoint.key.headers)
         response = connection.getresponse()
         data = bytearray()
         while piece := response.read1(PIECE):

@@ -19,6 +19,7 @@ from nbsal.model.served.forms import (
     COMPLETIONS,
     GENERATE,
     LARGEST,
+    MODELS,
     ROOM,
     TGI,
     TOKENIZE,
@@ -32,7 +33,7 @@ from nbsal.model.served.forms import (
     read_tokens,
 )
 from nbsal.model.served.function_scores import FUNCTION, FunctionScores, plain
-from nbsal.model.served.http import post
+from nbsal.model.served.http import ask
 from nbsal.model.served.queries import Needs, Query, decode, pieces_of
 from nbsal.model.served.word_tokenizer import WordTokenizer
 from nbsal.model.served.written import tgi_parameters, written_text
@@ -97,6 +98,19 @@ class Server:
     def description(self) -> str:
         """For messages."""
         return f"{self.endpoint.model} at {self.endpoint.address}"
+
+    def models(self, meter: Meter) -> list[str]:
+        """The names of the models that the server lists."""
+
+        def read(reply: Any) -> list[str]:
+            try:
+                return [str(entry["id"]) for entry in reply["data"]]
+            except BROKEN:
+                raise ServerError(f"The server {self.endpoint.address} lists no models at {MODELS}.") from None
+
+        send = partial(ask, self.endpoint, self._url(MODELS), None, ROOM, read)
+        (names,) = self.caller.results([Call(checksum([self.endpoint.address, MODELS]), send)], meter)
+        return list(names)
 
     def scores(self, queries: Sequence[Query], meter: Meter) -> list[list[Score]]:
         """The score of each token of the reply to each prompt; ModelError where a server gives none."""
@@ -258,7 +272,7 @@ class Server:
         question, expected = self._question(form, query)
         body = self._body(form, question)
         most = largest_reply(question, self.endpoint.top)
-        tokens, generated = post(self.endpoint, self._url(form.path), body, most, partial(read_tokens, form))
+        tokens, generated = ask(self.endpoint, self._url(form.path), body, most, partial(read_tokens, form))
         return tokens, generated, expected
 
     def _call(self, form: Form, query: Query) -> Call:
@@ -333,7 +347,7 @@ class Server:
         return Call(key, lambda: self._read_text(path, body, most), query.ids)
 
     def _read_text(self, path: str, body: Any, most: int) -> str:
-        text = post(self.endpoint, self._url(path), body, ROOM + most, partial(written_text, path))
+        text = ask(self.endpoint, self._url(path), body, ROOM + most, partial(written_text, path))
         if not isinstance(text, str):
             raise ServerError(f"The server {self.endpoint.address} returned no text.")
         if len(text) > most:
