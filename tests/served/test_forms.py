@@ -9,7 +9,7 @@ import torch
 
 from nbsal.ablation.served import divergence
 from nbsal.model.served.alignment import Expected, reply_tokens
-from nbsal.model.served.forms import ECHO, TGI, VLLM, VLLM_CHAT, Likely, Question, Token, read_tokens
+from nbsal.model.served.forms import ECHO, GRAMMAR, TGI, VLLM, VLLM_CHAT, Likely, Question, Token, read_tokens
 from nbsal.model.served.function_scores import plain
 from nbsal.model.served.server import Score
 from nbsal.model.target import divergence as divergence_of
@@ -17,7 +17,7 @@ from nbsal.support.errors import ServerError
 from tests.cases import cases
 
 CONVERSATIONS = json.loads((Path(__file__).parents[1] / "data" / "conversations.json").read_text())
-FORMS = {form.name: form for form in (VLLM, ECHO, TGI, VLLM_CHAT)}
+FORMS = {form.name: form for form in (VLLM, ECHO, TGI, VLLM_CHAT, GRAMMAR)}
 
 
 @cases("conversation", CONVERSATIONS)
@@ -28,7 +28,7 @@ def test_example_conversations(conversation):
     ]
     question = Question(*parts)
     assert json.loads(json.dumps(form.body(question, top))) == conversation["request"]
-    ids = question.joined if isinstance(parts[1], tuple) else ()
+    ids = (question.reply if form.forces else question.joined) if isinstance(parts[1], tuple) else ()
     expected = Expected(tuple(conversation["pieces"]), parts[0] if isinstance(parts[0], str) else None, ids)
     if conversation["scores"] is None:
         with pytest.raises(ServerError):
@@ -37,6 +37,14 @@ def test_example_conversations(conversation):
     scores = [plain(piece) for piece in reply_tokens(*read_tokens(form, conversation["response"]), expected)]
     assert [[logprob, rank] for logprob, rank, _ in scores] == conversation["scores"]
     assert form is TGI or all(top[0][2] == max(entry[2] for entry in top) for *_, top in scores)
+
+
+def test_a_forced_reply_in_other_tokens_than_ours_is_refused():
+    """The server writes any ids that it is made to write; their texts are those of its tokenizer."""
+    read = [Token(" Boris", 5, -1.0)]
+    with pytest.raises(ServerError):
+        reply_tokens(read, 0, Expected((" Mara",), None, (5,)))
+    assert reply_tokens(read, 0, Expected((" Boris",), None, (5,))) == [read]
 
 
 def test_tokens_that_one_side_alone_names_count_as_one_outcome():
