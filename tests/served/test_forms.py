@@ -7,14 +7,17 @@ import numpy as np
 import pytest
 import torch
 
+import nbsal
 from nbsal.ablation.served import divergence
 from nbsal.model.served.alignment import Expected, reply_tokens
+from nbsal.model.served.forced import tokenizing
 from nbsal.model.served.forms import ECHO, GRAMMAR, TGI, VLLM, VLLM_CHAT, Likely, Question, Token, read_tokens
 from nbsal.model.served.function_scores import plain
 from nbsal.model.served.server import Score
 from nbsal.model.target import divergence as divergence_of
 from nbsal.support.errors import ServerError
 from tests.cases import cases
+from tests.served.raw_server import page, serving
 
 CONVERSATIONS = json.loads((Path(__file__).parents[1] / "data" / "conversations.json").read_text())
 FORMS = {form.name: form for form in (VLLM, ECHO, TGI, VLLM_CHAT, GRAMMAR)}
@@ -45,6 +48,21 @@ def test_a_forced_reply_in_other_tokens_than_ours_is_refused():
     with pytest.raises(ServerError):
         reply_tokens(read, 0, Expected((" Mara",), None, (5,)))
     assert reply_tokens(read, 0, Expected((" Boris",), None, (5,))) == [read]
+
+
+def test_the_tokens_of_a_reply_are_those_that_follow_a_prompt():
+    """Some tokenizers begin a text with a space, which no reply begins with."""
+
+    def tokenize(server, connection, head, body):
+        text = json.loads(body)["content"]
+        pieces = ["\u2581", "\n", "Ma", [114, 97]] if text.startswith("\n") else ["\u2581Mara"]
+        return page({"tokens": [{"id": number, "piece": piece} for number, piece in enumerate(pieces)]})
+
+    with serving(tokenize) as server:
+        call = tokenizing(nbsal.Endpoint(server.url, "m"), "/tokenize", "Mara")
+        assert call.send() == [2, 3]
+        with pytest.raises(ServerError):
+            tokenizing(nbsal.Endpoint(server.url, "m"), "/tokenize", "Boris").send()
 
 
 def test_tokens_that_one_side_alone_names_count_as_one_outcome():
