@@ -106,7 +106,7 @@ def llama(model, path, body):
     ids, new, choice = completion(model, body)
     if body.get("echo") and body.get("logprobs"):
         whole, table = [*ids, *new], model.logprobs([*ids, *new])
-        special = {*model.tokenizer.all_special_ids} - {model.tokenizer.unk_token_id}
+        special = model.tokenizer.all_special_ids
         texts = ["" if i in special else model.text([i]) for i in whole]
         values = [float(row[i]) for i, row in zip(whole[1:], table[:-1], strict=True)]
         likely = [

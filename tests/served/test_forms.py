@@ -92,6 +92,7 @@ TEXTS = Expected((" Mara", " </s>"), "<s> Who", (1, 5, 6, 2), ("<s>", "</s>"))
         (tokens("Who", " lives", "? Mara", " lives"), WORDS, [-1, -1]),  # a token across the border
         (tokens("Who", " lives? I", " am", " x"), Expected((" I", " am", " x"), "Who lives?"), [-1, -1, -1]),
         (tokens("Who", "[UNK]", "?", " Mara", " lives"), WORDS, [-1, -1]),
+        (tokens("Who", "", "?", " Mara", " lives"), WORDS, [-1, -1]),  # an unknown word, as llama-cpp-python writes it
         (tokens("Who", " lives", "?", " Mara", " ", "lives"), WORDS, [-1, -2]),
         (tokens("x", "y", "a", "b", ids=[7, 8, 1, 2]), IDS, [-1, -1]),
         (tokens(" Who", " Mara", ""), TEXTS, [-1, -1]),  # special tokens have no text, the first is left out

@@ -71,10 +71,12 @@ def _is_same(text: str, piece: str) -> bool:
 def _joins(tokens: Sequence[Token], text: str, expected: Expected) -> bool:
     """Whether tokens make up a text; those that stand for structure or for anything unknown may be none of it."""
     parts = [""]
-    for token in tokens:
-        if STRUCTURE.fullmatch(token.text.strip()):
+    for number, token in enumerate(tokens):
+        # Some servers write an unknown word as nothing; the first token is nothing to those that do not name it.
+        if STRUCTURE.fullmatch(token.text.strip()) or (number and not token.text):
             parts.append("")
-        parts[-1] += "" if STRUCTURE.fullmatch(token.text.strip()) else expected.plain(token.text)
+        else:
+            parts[-1] += expected.plain(token.text)
     if UNFINISHED in text.join(parts):
         return True
     end = len(text)

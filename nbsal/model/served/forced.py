@@ -34,12 +34,12 @@ def _read_ids(text: str, reply: Any) -> list[int]:
         ids = [int(entry["id"]) for entry in reply["tokens"]]
         pieces = [_bytes_of(entry["piece"]) for entry in reply["tokens"]]
     except BROKEN:
-        raise ServerError("its /tokenize returned no tokens.") from None
+        raise ServerError("The server's /tokenize returned no tokens.") from None
     left = len(b"".join(pieces)) - len(text.encode())
     while left > 0 and pieces:
         left -= len(pieces.pop(0))
     if left or b"".join(pieces) != text.encode() or not all(0 <= index < LARGEST for index in ids):
-        raise ServerError("its /tokenize returned the tokens of another text.")
+        raise ServerError("The server's /tokenize returned the tokens of another text than the reply.")
     check_forceable([piece.decode("utf-8", "replace") for piece in pieces], text)
     return ids[len(ids) - len(pieces) :]
 
