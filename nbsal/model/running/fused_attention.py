@@ -69,19 +69,22 @@ class FusedAttention:
 
     @torch.no_grad()
     def mean_evidence(self, gradient: Tensor) -> Tensor:
-        """The map times its gradient where that is positive, averaged over heads; `gradient` is that of `mixed`."""
-        result, key, values = self.mean_map(), self._key(), self.value.mT
+        """The map times its gradient where that is positive, averaged over heads; `gradient` is that of `mixed`.
+
+        One text may have several gradients.
+        """
+        result, key, values = self.mean_map(len(gradient)), self._key(), self.value.mT
         for queries, keys in self.chunks():
             arriving = gradient[:, :, queries]
             if arriving.any():  # in the last block, it is 0 but for the deciding positions
-                weights = self._weights(queries, key, keys).mul_(arriving @ values[..., keys])
-                result[:, queries, keys] = weights.relu_().mean(1)
+                evidence = (arriving @ values[..., keys]).mul_(self._weights(queries, key, keys))
+                result[:, queries, keys] = evidence.relu_().mean(1)
         return result
 
-    def mean_map(self) -> Tensor:
-        """Zeros for what is averaged over heads, [batch, query, key]."""
+    def mean_map(self, count: int | None = None) -> Tensor:
+        """Zeros for what is averaged over heads, for each text or for so many gradients, [count, query, key]."""
         batch, _, *size = self.map_shape
-        return self.query.new_zeros(batch, *size)
+        return self.query.new_zeros(batch if count is None else count, *size)
 
     def chunks(self) -> Iterator[tuple[slice, slice]]:
         """As many queries at a time as CHUNK allows, and the keys from the first to the last that any of them sees."""
@@ -147,19 +150,15 @@ def fused_call(
 class FusedRecorder(AttentionMode):
     """Keeps the calls of fused attention in order, and whether their maps can be computed of what they read.
 
-    Values, and what is mixed of them, are kept for `gradients` only.
+    `keeps` says what of them: "all", the queries and "keys" that maps are computed of, or nothing.
     """
 
-    def __init__(self, gradients: bool = True) -> None:
+    def __init__(self, keeps: str = "all") -> None:
         super().__init__()
-        self._gradients = gradients
+        self._keeps = keeps
         self.calls: list[FusedAttention] = []
+        self.shapes: list[tuple[int, int, int, int]] = []  # of the maps, [batch, head, query, key]
         self.readable = True
-
-    @property
-    def shapes(self) -> list[tuple[int, int, int, int]]:
-        """The shapes of the maps, [batch, head, query, key]."""
-        return [call.map_shape for call in self.calls]
 
     def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         result = super().call(func, args, kwargs)
@@ -172,9 +171,12 @@ class FusedRecorder(AttentionMode):
 
     def _record(self, call: FusedAttention | None) -> None:
         self.readable &= call is not None
-        if call is not None and self.readable:
+        if call is None or not self.readable:
+            return
+        self.shapes.append(call.map_shape)
+        if self._keeps:
             nothing = call.query.new_empty(0)
-            self.calls.append(call if self._gradients else replace(call, value=nothing, mixed=nothing))
+            self.calls.append(call if self._keeps == "all" else replace(call, value=nothing, mixed=nothing))
 
 
 class Mixer(AttentionMode):
