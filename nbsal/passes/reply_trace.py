@@ -26,6 +26,9 @@ from nbsal.passes.run import Use, run
 from nbsal.passes.trace import AtOnce, ByBlock, Trace
 from nbsal.support.progress import Meter
 
+TOGETHER = 64  # predictions that a block which runs again serves at most
+PROPAGATED = 2**26  # entries of what they have then at a block, of which STATES are hidden states of each
+STATES = 6
 FEATURES = 2**26  # entries of a layer that methods with forward passes of their own score together
 
 
@@ -103,7 +106,8 @@ def _by_block(job: TraceJob, use: Use, meter: Meter, size: int | None, replaced:
                 part.hidden, part.hidden_grad = source.layers(chunk.layers, "hidden_grad" in chunk.needs)
             return part
 
-        _run_chunks(job, use, meter, propagate, size or _chunk(job, gradients, stream.readable))
+        maps = 0 if "attention_grad" not in job.needs else 1 if stream.readable else job.subject.heads
+        _run_chunks(job, use, meter, propagate, size or _chunk(job, gradients, maps, bool(stream.fused)))
 
 
 def _whole(job: TraceJob, use: Use, meter: Meter, size: int | None, replaced: Replaced | None) -> None:
@@ -133,13 +137,12 @@ def _whole(job: TraceJob, use: Use, meter: Meter, size: int | None, replaced: Re
                 arriving = gradient.new_zeros(len(chunk.rows), *gradient.shape)
                 at = [target.terms[0][0][0] for target in chunk.targets]
                 arriving[range(len(at)), 0, at] = gradient[0, at]
-                tensors = list(chain.from_iterable(wanted.values()))
-                flat = iter(propagated([states.top], tensors, [arriving]))
+                flat = iter(propagated([states.top], list(chain.from_iterable(wanted.values())), [arriving]))
                 for (name, index), pieces in wanted.items():
                     getattr(part, f"{name}_grad")[index] = join(list(islice(flat, len(pieces))))
             return part
 
-        _run_chunks(job, use, meter, propagate, size or _chunk(job, bool(wanted), not maps))
+        _run_chunks(job, use, meter, propagate, size or _chunk(job, bool(wanted), subject.heads * bool(maps)))
 
 
 def _run_chunks(job: TraceJob, use: Use, meter: Meter, propagate: Callable[[TraceJob], Trace], size: int) -> None:
@@ -147,14 +150,19 @@ def _run_chunks(job: TraceJob, use: Use, meter: Meter, propagate: Callable[[Trac
         run([job.part(range(first, min(first + size, len(job.targets))))], use, meter, propagate)
 
 
-def _chunk(job: TraceJob, gradients: bool, by_map: bool) -> int:
-    """How many targets are propagated, or scored by a method's own forward passes, together."""
+def _chunk(job: TraceJob, gradients: bool, maps: int, keeps_graphs: bool = True) -> int:
+    """How many targets are propagated, or scored by a method's own forward passes, together.
+
+    `maps` are the attention maps of a block that each of them has gradients of.
+    """
     size, subject = job.rows.longest, job.subject
     if "forward" in job.needs:  # as many as memory allows, since they share these passes
         return max(1, FEATURES // (size * subject.width))
     if not gradients:  # copies share their maps, and a method may average these
         return max(1, min(4 * MOST, 8 * CELLS // size**2))
-    return max(1, min(MOST, ROWS // size)) if by_map else max(1, min(MOST, CELLS // (subject.heads * size**2)))
+    if not keeps_graphs:  # blocks run again for each chunk
+        return max(1, min(TOGETHER, PROPAGATED // (size * (STATES * subject.width + 2 * maps * size))))
+    return max(1, min(MOST, CELLS // (maps * size**2))) if maps > 1 else max(1, min(MOST, ROWS // size))
 
 
 def _copies(job: TraceJob, logits: Tensor, values: Tensor, source: AtOnce | ByBlock) -> Trace:

@@ -43,10 +43,7 @@ def check_fits(subject: Subject, encoded: Encoded, maps: float, states: float = 
 
 def _check(subject: Subject, texts: int, length: int, maps: float, states: float) -> None:
     needed = texts * length * subject.dtype.itemsize * (maps * subject.heads * length + states * subject.width)
-    if needed <= SMALL:
-        return
-    free = available(subject.device)
-    if free is None or needed <= free:
+    if (free := lacking(subject.device, needed)) is None:
         return
     single = ' or dtype="model"' if subject.dtype == torch.float64 and subject.model.dtype != torch.float64 else ""
     raise OutOfMemory(
@@ -54,6 +51,12 @@ def _check(subject: Subject, texts: int, length: int, maps: float, states: float
         'Explain a shorter text, or by windows: set tokenizer.model_max_length=512 and use long="window". '
         f'dtype="float32" in nbsal.load{single} halves what float64 needs; gradient methods need least.'
     )
+
+
+def lacking(device: torch.device, needed: float) -> int | None:
+    """The bytes that are available on a device, if they are fewer than needed."""
+    free = available(device) if needed > SMALL else None
+    return free if free is not None and needed > free else None
 
 
 def check_forward(subject: Subject, texts: int, length: int) -> None:
