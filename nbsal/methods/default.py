@@ -83,10 +83,11 @@ def default_for_reply(
         return default_method(subject, FOR_DOCUMENTS)
     if size is None:
         return default_method(subject, FOR_REPLIES)
+    *following, hiding = FOR_REPLIES
     if hops == 0 and reply_memory.passes(size.reply) > reply_memory.passes_of_hiding(size.sentences):
-        return default_method(subject, [name for name in FOR_REPLIES if catalogue.create(name).hides])
-    fitting = [name for name in FOR_REPLIES if fits(subject, catalogue.create(name), size)]
-    return default_method(subject, fitting or FOR_REPLIES)
+        return hiding
+    fitting = [name for name in following if fits(subject, catalogue.create(name), size)]
+    return default_method(subject, [*fitting, hiding] if hops == 0 else fitting or following)
 
 
 def fits(subject: Subject, method: Method, size: ReplySize) -> bool:
@@ -101,7 +102,7 @@ def check_reply_fits(subject: Subject, methods: Sequence[Method], size: ReplySiz
     for method in methods:
         required = _needed(subject, method, size)
         if (free := memory.lacking(subject.device, required)) is not None:
-            names = [name for name in LEAN if _runs(subject, name) and fits(subject, catalogue.create(name), size)]
+            names = [name for name in LEAN if fits(subject, catalogue.create(name), size) and _runs(subject, name)]
             way_out = f"Use method={names[0]!r}, which fits" if names else "Explain a shorter prompt"
             error = OutOfMemory(
                 f"{method.name} of {size.reply:,} tokens of a reply needs about {required / memory.GB:.1f} GB with "

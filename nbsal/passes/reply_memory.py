@@ -10,7 +10,7 @@ from typing import Protocol
 from nbsal.model import encoder_decoder
 from nbsal.model.running import attention_maps, double, memory
 from nbsal.model.subject import Subject
-from nbsal.passes import reply_stream, reply_trace, stream
+from nbsal.passes import plan, reply_stream, reply_trace, stream
 
 ROW = 1.3  # forward passes for the row of a token
 SENTENCE = 1.7  # for a sentence that is hidden
@@ -66,7 +66,8 @@ class Sizes:
     def running(self, tokens: int) -> int:
         """The bytes of a forward pass that records nothing."""
         maps = 0 if self.fused else memory.FORWARD_MAPS * self.heads * tokens**2
-        return (tokens * (OWN * self.width + RUNNING * self.inner) + maps) * self.itemsize
+        states = max(memory.FORWARD_STATES * self.width, OWN * self.width + RUNNING * self.inner)
+        return (tokens * states + maps) * self.itemsize
 
 
 def sizes_of(subject: Subject) -> Sizes:
@@ -100,7 +101,8 @@ def needed(method: SizedMethod, sizes: Sizes, tokens: int, reply: int) -> int:
         maps = ("attention_grad" in method.needs) * (1 if sizes.fused else sizes.heads)
         return read + points * sizes.itemsize + _by_block(sizes, tokens, reply, gradients, maps)
     pairs = sizes.heads * tokens**2 * sizes.itemsize
-    if method.by_block and method.shares != "graph":  # each token has a text of its own
+    is_long = plan.MAPS * sizes.blocks * pairs > plan.LIMIT
+    if method.by_block and method.shares != "graph" and is_long:  # each token has a text of its own
         return read + sizes.blocks * tokens * memory.STREAMED_STATES * sizes.width + memory.STREAMED_MAPS * pairs
     if method.shares == "graph" or "relevance" in method.needs:
         return read + sizes.stacks * sizes.blocks * (sizes.states(tokens) + RELEVANCE * pairs)

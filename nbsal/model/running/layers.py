@@ -151,11 +151,16 @@ def logits_at(subject: Subject, inputs: dict[str, Any], at: NDArray[np.int64]) -
     return logits[torch.arange(len(at), device=logits.device)[:, None], torch.as_tensor(at, device=logits.device)]
 
 
+def keeps_logits(subject: Subject) -> bool:
+    """Whether a model can compute the logits at some positions alone."""
+    return "logits_to_keep" in inspect.signature(subject.model.forward).parameters
+
+
 def keep_logits(
     subject: Subject, inputs: dict[str, Any], positions: Sequence[int]
 ) -> tuple[dict[str, Any], dict[int, int]]:
     """Inputs with which a model computes the logits at some positions alone, if it can, and the row of each of them."""
-    if "logits_to_keep" not in inspect.signature(subject.model.forward).parameters:
+    if not keeps_logits(subject):
         return inputs, {position: position for position in positions}
     kept = torch.as_tensor(positions, device=subject.device)
     return inputs | {"logits_to_keep": kept}, {position: row for row, position in enumerate(positions)}

@@ -59,11 +59,15 @@ def lacking(device: torch.device, needed: float) -> int | None:
     return free if free is not None and needed > free else None
 
 
-def check_forward(subject: Subject, texts: int, length: int) -> None:
-    """Raise OutOfMemory if a forward pass over so many texts of a length, which records nothing, does not fit."""
+def check_forward(subject: Subject, texts: int, length: int, read: int | None = None) -> None:
+    """Raise OutOfMemory if a forward pass over so many texts of a length, which records nothing, does not fit.
+
+    Logits are read at all positions, or at so many of them.
+    """
     maps = FORWARD_MAPS if transformer_of(subject.twin).config._attn_implementation == "eager" else 0
     vocabulary = subject.model.config.vocab_size / subject.width if subject.task in PREDICTS_TOKENS else 0
-    _check(subject, texts, length, maps, FORWARD_STATES + vocabulary)
+    share = 1 if read is None else min(1, texts * read / length)  # each text may be read elsewhere
+    _check(subject, texts, length, maps, FORWARD_STATES + share * vocabulary)
 
 
 def available(device: torch.device) -> int | None:
