@@ -9,6 +9,7 @@ from typing import Protocol
 
 from nbsal.model import encoder_decoder
 from nbsal.model.running import attention_maps, double, memory
+from nbsal.model.running.layers import reads_attention
 from nbsal.model.subject import Subject
 from nbsal.passes import plan, reply_stream, reply_trace, stream
 
@@ -18,6 +19,7 @@ FEW_SENTENCES = 20  # which are as quickly hidden as a reply of 26 tokens is fol
 OWN, INNER = 9, 3  # states of a block's graph, as wide as the model and as its feed-forward layer
 RUNNING = 3  # states of the feed-forward layer in a forward pass that records nothing
 MASKS = 3  # of all queries and keys, while it is tested whether one is causal
+HIDDEN = 2048  # tokens of the texts with parts hidden that are run together
 LOGITS = 4  # copies of the logits that are read
 POINTS = 4  # states of each prediction that methods with forward passes of their own hold
 RELEVANCE = 12  # maps of all heads that a graph of relevance holds of each block
@@ -94,25 +96,26 @@ def needed(method: SizedMethod, sizes: Sizes, tokens: int, reply: int) -> int:
     """The bytes beyond the model that the scores of a reply's tokens take; `tokens` are those of prompt and reply."""
     read = LOGITS * reply * sizes.vocabulary * max(4, sizes.itemsize) + sizes.running(tokens)
     if method.hides:
-        return read
+        return read * max(1, HIDDEN // tokens)
     gradients = any(need.endswith("_grad") for need in method.needs) or "forward" in method.needs
     if method.shares == "pass" and not _reads_whole_maps(method, sizes):
         points = POINTS * min(reply * tokens * sizes.width, reply_trace.FEATURES) * ("forward" in method.needs)
         maps = ("attention_grad" in method.needs) * (1 if sizes.fused else sizes.heads)
         return read + points * sizes.itemsize + _by_block(sizes, tokens, reply, gradients, maps)
     pairs = sizes.heads * tokens**2 * sizes.itemsize
-    is_long = plan.MAPS * sizes.blocks * pairs > plan.LIMIT
-    if method.by_block and method.shares != "graph" and is_long:  # each token has a text of its own
-        return read + sizes.blocks * tokens * memory.STREAMED_STATES * sizes.width + memory.STREAMED_MAPS * pairs
-    if method.shares == "graph" or "relevance" in method.needs:
-        return read + sizes.stacks * sizes.blocks * (sizes.states(tokens) + RELEVANCE * pairs)
-    whole = memory.WHOLE_MAPS * pairs * any(need.startswith("attention") for need in method.needs)
-    return read + sizes.stacks * sizes.blocks * (gradients * sizes.states(tokens) + whole)
+    graphs = sizes.stacks * sizes.blocks * sizes.states(tokens)
+    if method.shares == "graph":
+        return read + graphs + ("relevance" in method.needs) * sizes.stacks * sizes.blocks * RELEVANCE * pairs
+    if method.by_block and plan.MAPS * sizes.blocks * pairs > plan.LIMIT:  # each token has a text of its own
+        states = memory.STREAMED_STATES * sizes.blocks * tokens * sizes.width * sizes.itemsize
+        return read + states + memory.STREAMED_MAPS * pairs
+    of_attention = (plan.MAPS if gradients else memory.WHOLE_MAPS) * reads_attention(method.needs)
+    maps = RELEVANCE if "relevance" in method.needs else of_attention
+    return read + gradients * graphs + sizes.stacks * sizes.blocks * maps * pairs
 
 
 def _reads_whole_maps(method: SizedMethod, sizes: Sizes) -> bool:
-    pairs = any(need.startswith("attention") for need in method.needs)
-    return sizes.stacks > 1 or (pairs and not method.by_block)
+    return sizes.stacks > 1 or (reads_attention(method.needs) and not method.by_block)
 
 
 def _by_block(sizes: Sizes, tokens: int, reply: int, gradients: bool, maps: int) -> int:
@@ -127,7 +130,7 @@ def _by_block(sizes: Sizes, tokens: int, reply: int, gradients: bool, maps: int)
         return sizes.blocks * sizes.states(tokens) + together * each + pairs
     chunk = min(reply * each, max(each, reply_trace.PROPAGATED * sizes.itemsize))
     converted = min(double.LIMIT, sizes.blocks * sizes.converted) + 2 * sizes.converted
-    return of_blocks + 2 * sizes.states(tokens) + chunk + pairs + converted
+    return of_blocks + (1 + sizes.fused) * sizes.states(tokens) + chunk + pairs + converted
 
 
 def passes(reply: int) -> float:

@@ -28,7 +28,7 @@ from nbsal.support.progress import Meter
 
 TOGETHER = 64  # predictions that a block which runs again serves at most
 PROPAGATED = 2**26  # entries of what they have then at a block, of which STATES are hidden states of each
-STATES = 6
+STATES = 4
 FEATURES = 2**26  # entries of a layer that methods with forward passes of their own score together
 
 

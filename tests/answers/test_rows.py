@@ -148,7 +148,8 @@ def test_gradients_are_those_of_the_stock_model(subjects, name, layer):
     for token, index in enumerate(result.ids):
         at = result.reading.start + token
         (gradient,) = torch.autograd.grad(logits[at - 1].log_softmax(-1)[index], state, retain_graph=True)
-        assert axioms.relative(result.scores[token], (state * gradient).sum(-1)[0].detach()) < 1e-7
+        limit = 2e-6 if name == "gemma2" else 1e-7  # its own softmax rounds to float32
+        assert axioms.relative(result.scores[token], (state * gradient).sum(-1)[0].detach()) < limit
         assert layer == 0 or not gradient[0, np.arange(len(gradient[0])) != at - 1].any()
 
 

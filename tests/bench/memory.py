@@ -1,8 +1,8 @@
 """The memory that explaining a reply takes beside the estimate of it: `python -m tests.bench memory`.
 
 Every method that explains replies, on random Llamas of the shape of SmolLM2 with six blocks, in a process of its own:
-the growth of its resident memory beyond what it held after a first small run. `python -m tests.bench.memory --only 7B`
-prints what a model of 7 billion weights would need, by the same arithmetic.
+the growth of its resident memory beyond what it held after a first small run. `python -m tests.bench.memory --only
+large` prints what SmolLM2 and a model of 7 billion weights need for a prompt of 4,200 tokens, by the same arithmetic.
 """
 
 import copy
@@ -27,8 +27,10 @@ from tests.bench.table import Row, missing
 FACTOR = 1.5
 TOKENS, REPLY, BLOCKS = (500, 1000), 6, 6
 SMOLLM2 = {"hidden_size": 576, "intermediate_size": 1536, "num_attention_heads": 9, "num_key_value_heads": 3}
-SEVEN = Sizes(blocks=32, width=4096, inner=11_008, heads=32, vocabulary=32_000, itemsize=2)
-WEIGHTS = 32 * (4 * 4096**2 + 3 * 4096 * 11_008) + 2 * 32_000 * 4096
+LARGE = {  # the sizes of models, and the numbers of a block's weights
+    "SmolLM2-135M": Sizes(blocks=30, width=576, inner=1536, heads=9, vocabulary=49_152, itemsize=4),
+    "7B": Sizes(blocks=32, width=4096, inner=11_008, heads=32, vocabulary=32_000, itemsize=2),
+}
 MACHINE, PROMPT, WRITTEN = 24, 4200, 128  # GB, and tokens
 MB, GB = 10**6, 10**9
 SETTINGS = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "1000000"}  # freed memory returns to the system
@@ -65,9 +67,9 @@ def peak(name: str, dtype: str, tokens: int, blocks: int) -> tuple[float, float]
 
 
 @cache
-def methods() -> dict[str, nbsal.Explainer]:
+def methods(dtype: str) -> dict[str, nbsal.Explainer]:
     """The methods that explain replies of decoders, by name."""
-    subject, result = load(1, "bfloat16"), {}
+    subject, result = load(1, dtype), {}
     for name in catalogue.names():
         if "@" in name:  # as authors' programs run it
             continue
@@ -82,7 +84,7 @@ def measured(rounds: int, quick: bool) -> list[Row]:
     """The peaks of every method beside their estimates."""
     os.environ |= SETTINGS
     rows = []
-    kinds = [(name, "float32") for name in methods()] + [("attn-lrp", "bfloat16"), ("gae", "bfloat16")]
+    kinds = [(name, "float32") for name in methods("float32")] + [("attn-lrp", "bfloat16"), ("gae", "bfloat16")]
     for name, dtype in kinds:
         for tokens in TOKENS[: 1 if quick else 2]:
             work = f"{name}, {dtype}, {tokens} + {REPLY} tokens, {BLOCKS} blocks"
@@ -100,24 +102,27 @@ def measured(rounds: int, quick: bool) -> list[Row]:
     return rows
 
 
-def seven() -> list[Row]:
-    """What 7 billion weights in bfloat16 leave room for."""
-    left = MACHINE * GB - WEIGHTS * SEVEN.itemsize
+def large() -> list[Row]:
+    """What large models leave room for: SmolLM2 in float32, and 7 billion weights in bfloat16."""
     rows = []
-    for name, explain in methods().items():
-        subject = explain.method_subject
-        sizes = SEVEN.computing(subject.dtype.itemsize, WEIGHTS // SEVEN.blocks)
-        sizes = replace(sizes, fused=reply_memory.sizes_of(subject).fused)
-        size = needed(explain.method, sizes, PROMPT + WRITTEN, WRITTEN)
-        runs = "runs" if size <= left else "is refused"
-        rows.append(Row(f"{name}, 7B, {PROMPT:,} + {WRITTEN} tokens", f"{size / GB:.1f} GB", ratio=runs))
+    for model, own in LARGE.items():
+        block = 4 * own.width**2 + 3 * own.width * own.inner
+        weights = (own.blocks * block + 2 * own.vocabulary * own.width) * own.itemsize
+        for name, explain in methods("float32" if own.itemsize == 4 else "bfloat16").items():
+            subject = explain.method_subject
+            sizes = own.computing(subject.dtype.itemsize, block)
+            sizes = replace(sizes, fused=reply_memory.sizes_of(subject).fused)
+            size = needed(explain.method, sizes, PROMPT + WRITTEN, WRITTEN)
+            runs = "runs" if size + weights <= MACHINE * GB else "is refused"
+            work = f"{name}, {model}, {PROMPT:,} + {WRITTEN} tokens, {MACHINE} GB"
+            rows.append(Row(work, floor=f"estimate {size / GB:.1f} GB", ratio=runs))
     return rows
 
 
 def results(rounds: int = 1, quick: bool = False, only: str = "") -> list[Row]:
     """The peaks, and the arithmetic of a large model."""
-    return ([] if only == "7B" else measured(rounds, quick)) + ([] if only == "peaks" else seven())
+    return ([] if only == "large" else measured(rounds, quick)) + ([] if only == "peaks" else large())
 
 
 if __name__ == "__main__":
-    table.main(results, __doc__, only={"choices": ["peaks", "7B"], "default": ""})
+    table.main(results, __doc__, only={"choices": ["peaks", "large"], "default": ""})
