@@ -13,9 +13,18 @@ import torch
 from torch import Tensor
 
 from nbsal.model import encoder_decoder
+from nbsal.model.running import memory
 from nbsal.model.running.block_calls import Replaced
 from nbsal.model.running.checks import check_finite
-from nbsal.model.running.layers import check_recorded, forward_mode, join, reads_attention, recorded_maps, run_model
+from nbsal.model.running.layers import (
+    check_recorded,
+    deepest,
+    forward_mode,
+    join,
+    reads_attention,
+    recorded_maps,
+    run_model,
+)
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.text.tokens import Encoded, Row
@@ -113,18 +122,18 @@ def _by_block(job: TraceJob, use: Use, meter: Meter, size: int | None, replaced:
 def _whole(job: TraceJob, use: Use, meter: Meter, size: int | None, replaced: Replaced | None) -> None:
     """With the graph and the maps of all blocks at once."""
     subject, targets, needs = job.subject, job.targets, job.needs
+    depth, gradients = deepest(subject), not trace.GRADIENTS.isdisjoint(needs)
+    maps = memory.WHOLE_MAPS * reads_attention(needs) * depth
+    memory.check_fits(subject, job.rows[:1], maps, memory.STATES * gradients * depth)
     other = None if replaced is None else (replaced[0], replaced[1].detach().requires_grad_())
     with forward_mode(gradients=True):
-        with (
-            torch.set_grad_enabled(not trace.GRADIENTS.isdisjoint(needs)),
-            recorded_maps(subject, needs) as maps,
-        ):
+        with torch.set_grad_enabled(gradients), recorded_maps(subject, needs) as recorded:
             logits, states = run_model(subject, subject.inputs(job.rows[:1]), other)
-        check_recorded(subject, job.rows[:1], {"hidden", *needs}, states, maps)
+        check_recorded(subject, job.rows[:1], {"hidden", *needs}, states, recorded)
         values = torch.stack([target.value(logits[0]) for target in targets])
         check_finite(values)
         parts = {("hidden", layer): states.parts(layer) for layer in job.layers}
-        parts |= {("attention", block): (weights,) for block, weights in enumerate(maps)}
+        parts |= {("attention", block): (weights,) for block, weights in enumerate(recorded)}
         wanted = {key: tensors for key, tensors in parts.items() if f"{key[0]}_grad" in needs}
         gradient = torch.autograd.grad(values.sum(), states.top, retain_graph=True)[0] if wanted else states.top
 
@@ -142,7 +151,7 @@ def _whole(job: TraceJob, use: Use, meter: Meter, size: int | None, replaced: Re
                     getattr(part, f"{name}_grad")[index] = join(list(islice(flat, len(pieces))))
             return part
 
-        _run_chunks(job, use, meter, propagate, size or _chunk(job, bool(wanted), subject.heads * bool(maps)))
+        _run_chunks(job, use, meter, propagate, size or _chunk(job, bool(wanted), subject.heads * bool(recorded)))
 
 
 def _run_chunks(job: TraceJob, use: Use, meter: Meter, propagate: Callable[[TraceJob], Trace], size: int) -> None:
