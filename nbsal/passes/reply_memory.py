@@ -19,10 +19,10 @@ FEW_SENTENCES = 20  # which are as quickly hidden as a reply of 26 tokens is fol
 OWN, INNER = 9, 3  # states of a block's graph, as wide as the model and as its feed-forward layer
 RUNNING = 3  # states of the feed-forward layer in a forward pass that records nothing
 MASKS = 3  # of all queries and keys, while it is tested whether one is causal
-HIDDEN = 2048  # tokens of the texts with parts hidden that are run together
+ALL_LOGITS = 3  # of those of all positions
 LOGITS = 4  # copies of the logits that are read
 POINTS = 4  # states of each prediction that methods with forward passes of their own hold
-RELEVANCE = 12  # maps of all heads that a graph of relevance holds of each block
+RELEVANCE = 8  # maps of all heads that a graph of relevance holds of each block
 INNER_NAMES = ("intermediate_size", "n_inner", "ffn_dim", "encoder_ffn_dim", "d_ff")
 
 
@@ -96,21 +96,21 @@ def needed(method: SizedMethod, sizes: Sizes, tokens: int, reply: int) -> int:
     """The bytes beyond the model that the scores of a reply's tokens take; `tokens` are those of prompt and reply."""
     read = LOGITS * reply * sizes.vocabulary * max(4, sizes.itemsize) + sizes.running(tokens)
     if method.hides:
-        return read * max(1, HIDDEN // tokens)
+        return read
     gradients = any(need.endswith("_grad") for need in method.needs) or "forward" in method.needs
     if method.shares == "pass" and not _reads_whole_maps(method, sizes):
         points = POINTS * min(reply * tokens * sizes.width, reply_trace.FEATURES) * ("forward" in method.needs)
         maps = ("attention_grad" in method.needs) * (1 if sizes.fused else sizes.heads)
         return read + points * sizes.itemsize + _by_block(sizes, tokens, reply, gradients, maps)
     pairs = sizes.heads * tokens**2 * sizes.itemsize
+    read += ALL_LOGITS * tokens * sizes.vocabulary * sizes.itemsize
     graphs = sizes.stacks * sizes.blocks * sizes.states(tokens)
     if method.shares == "graph":
         return read + graphs + ("relevance" in method.needs) * sizes.stacks * sizes.blocks * RELEVANCE * pairs
     if method.by_block and plan.MAPS * sizes.blocks * pairs > plan.LIMIT:  # each token has a text of its own
         states = memory.STREAMED_STATES * sizes.blocks * tokens * sizes.width * sizes.itemsize
         return read + states + memory.STREAMED_MAPS * pairs
-    of_attention = (plan.MAPS if gradients else memory.WHOLE_MAPS) * reads_attention(method.needs)
-    maps = RELEVANCE if "relevance" in method.needs else of_attention
+    maps = RELEVANCE if "relevance" in method.needs else memory.WHOLE_MAPS * reads_attention(method.needs)
     return read + gradients * graphs + sizes.stacks * sizes.blocks * maps * pairs
 
 

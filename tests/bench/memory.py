@@ -56,7 +56,7 @@ def peak(name: str, dtype: str, tokens: int, blocks: int) -> tuple[float, float]
     def run(tokens: int) -> None:
         prompt = " ".join(["a" + " a" * (tokens // 8 - 3) + "."] * 8)
         reply = torch.randint(10, 300, (REPLY,), generator=torch.Generator().manual_seed(0)).tolist()
-        alone = None if explain.method.shares or explain.method.hides else 1  # batches are halved where they do not fit
+        alone = None if explain.method.shares else 1  # batches are halved where they do not fit
         explain.reply(prompt, reply, progress=False, check=False, batch_size=alone)
 
     run(40)
