@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import nbsal
 from nbsal.model.text.tokens import Row
-from nbsal.render import html
+from nbsal.render import html, sheet_html, sheet_png
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Compare
 from nbsal.widgets.page import wire
@@ -261,6 +261,19 @@ def test_a_span_has_the_probability_of_its_ends():
     probability = saliency.probabilities[start, 0] * saliency.probabilities[end, 1]
     assert 0.2 < saliency.confidence == wire.decision(saliency)["confidence"] == pytest.approx(probability)
     assert saliency.outcome() == f"dog ({probability:.1%})" and "start times that of its end" in saliency.notes()[-1]
+
+
+def test_a_method_that_divides_0_by_0_is_said_and_drawn():
+    explain = nbsal.Explainer(nbsal.load("demo/answers"), "attention-gradcam@published")
+    saliency = explain(("Who wrote it?", "Nora Smith wrote the long book in May."))
+    assert np.isnan(saliency.scores[list(saliency.row.content)]).all()  # as the authors' program has them
+    assert "0 by 0" in saliency.statement().text() and saliency.statement().badge == "not checked"
+    assert {word.score for word in saliency.ranked_words(9)} == {saliency.largest} == {0.0}
+    for level in ("word", "token"):
+        assert "nan" not in sheet_html.render(saliency.sheet(level)) and sheet_png.draw(saliency.sheet(level))
+    view = Compare(explain, text=saliency.text, other_method="gradxact", level="token", check=False).wait()
+    assert "nan" not in view.render_html()
+    view.close()
 
 
 def test_notes_report_truncation_windows_and_the_completeness_gap():

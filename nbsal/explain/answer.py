@@ -12,7 +12,7 @@ import numpy as np
 from nbsal.ablation.texts import REMOVE
 from nbsal.explain import answer_file
 from nbsal.explain import answer_tables as tables
-from nbsal.explain.answer_page import AnswerPicture
+from nbsal.explain.answer_page import AnswerPicture, reply_likelihood, rivals_of
 from nbsal.explain.explained import NOTABLE_GAP, Explained, gap_advice, unchecked
 from nbsal.explain.judgement import Judgement, JudgeSettings, judge
 from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics, Unit
@@ -24,7 +24,7 @@ from nbsal.explain.scoring.score_matrix import ScoreMatrix
 from nbsal.explain.sentences.evidence import Evidence, Level, evidence_level, measure, subsets
 from nbsal.explain.sentences.hop_words import find_route, hide_words
 from nbsal.explain.sentences.phrases import PhraseMatrix
-from nbsal.explain.sentences.reply_facts import PartFacts, ReplyFacts
+from nbsal.explain.sentences.reply_facts import PartFacts, ReplyFacts, part_text
 from nbsal.explain.sentences.reply_sentences import statement
 from nbsal.explain.sentences.statement import Statement
 from nbsal.model.target import Target
@@ -295,12 +295,16 @@ class Answer(Explained):
             raise InputError(message, argument="scores", value=scores)
         facts, chosen = self.facts, list(tokens) or self.reading.content
         total = self.followed_matrix.total(chosen) if scores is None else scores
+        at = facts.rival_place(chosen) if contrast is None else chosen[0]
         return AnswerPicture(
             self.reading,
             total,
             contrast or facts.part(chosen, scores),
             PhraseMatrix.from_facts(facts) if contrast is None else PhraseMatrix.from_rival(contrast, chosen[0]),
             self.notes() + ([] if self.linear or len(chosen) == 1 or scores is not None else [SUMMED]),
+            reply_likelihood(self),
+            "" if at is None else part_text(self.reading, [at]),
+            [] if at is None else rivals_of(self, at),
             frozenset(tokens),
             {} if contrast else facts.fallen(chosen),
         )

@@ -19,6 +19,7 @@ from nbsal.model.loading.result_file import load_result, save_result
 from nbsal.model.loading.saved_files import check_format, read_json
 from nbsal.model.text.tokens import Row, Span, Word
 from nbsal.render.exports import Exportable
+from nbsal.render.headline import percent
 from nbsal.render.names import display_name, model_name
 from nbsal.support.arrays import Flags
 from nbsal.support.errors import InputError, NbsalError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from nbsal.explain.sentences.statement import Statement
 
+MOST, ALMOST_ALL = 0.5, 0.8  # shares of the scores on special tokens, and of these on one of them, that are told
 NOTABLE_GAP = 0.05  # share of the explained change from which a completeness gap is marked
 FORMAT = 1  # of JSON, which 0.2.0 wrote during its development
 PAIRED = "The model was fine-tuned on single texts, and this is a pair. Pass one text."
@@ -221,6 +223,11 @@ class Explanation(Explained):
         return "nonnegative" not in self._promise or bool((self.scores < 0).any())
 
     @property
+    def known_scores(self) -> Floats:
+        """The scores as pages and sentences have them: 0 where a method divided 0 by 0."""
+        return np.nan_to_num(self.scores)
+
+    @property
     def unit(self) -> str:
         """What scores are of, in words."""
         return f"score for {self.display_name(self.target)}" if self.about_target else "score"
@@ -290,6 +297,26 @@ class Explanation(Explained):
         if type(self.provenance["parameters"]) is not dict:
             raise ValueError("the settings of the method have the wrong type")
         self.caption(), self.notes()  # fail now, not later, on provenance with wrong values
+
+
+def share_texts(special: float) -> list[str]:
+    """How much of the score is on words, and how much on special tokens."""
+    return [f"{percent(1 - special, 0)} of the score on words", f"{percent(special, 0)} on special tokens"]
+
+
+def special_share(row: Row, scores: Floats) -> float:
+    """The share of all absolute scores that lies on special tokens."""
+    sizes = np.abs(np.nan_to_num(scores))
+    total = float(sizes.sum())
+    return float(sizes[np.array(row.special)].sum()) / total if total else 0.0
+
+
+def share_warning(row: Row, scores: Floats) -> str:
+    """That most of the score lies on special tokens."""
+    sizes = np.abs(scores) * row.special
+    place = int(sizes.argmax())
+    where = f", almost all on {row.tokens[place]}" if sizes[place] > ALMOST_ALL * sizes.sum() else ""
+    return f"Most of the score lies on special tokens{where}. Colours compare the words alone."
 
 
 def unchecked() -> InputError:

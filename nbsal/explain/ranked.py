@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nbsal.explain.explained import Floats
-from nbsal.explain.sentences.decision_facts import Candidate
+from nbsal.explain.sentences.decision_facts import Candidate, Check
 from nbsal.explain.sentences.statement import count_and_part
 from nbsal.model.text.tokens import Row
+from nbsal.render.headline import Phrase
 from nbsal.render.html import label
 
 WORDS = 10  # that are listed
@@ -77,6 +78,20 @@ class Ranker:
         word = next((word for word in words if tokens[0] in word.tokens), None)
         before, after = (text[word.start : start], text[end : word.end]) if word else ("", "")
         return label(before), label(text[start:end]), label(after)
+
+
+def hidden_alone(row: Row, check: Check | None) -> tuple[tuple[tuple[int, ...], Phrase], ...]:
+    """The tokens of each word that was hidden alone, with the value then; of words that turn it, as a class."""
+    if check is None or check.unit != "word":
+        return ()
+    hidden = []
+    for word, outcome in zip(check.candidates, check.alone, strict=False):
+        units = [row.words[number] for number in word.words if number < len(row.words)]
+        if word.text in [unit.text for unit in units]:  # words of a reply's prompt may be cut otherwise
+            kind = "class" if check.turns(outcome) else "text"
+            tokens = tuple(i for unit in units for i in unit.tokens)
+            hidden.append((tokens, (kind, f"{check.text(outcome.value)} without it")))
+    return tuple(hidden)
 
 
 def _words(row: Row) -> list[Unit]:

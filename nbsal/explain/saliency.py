@@ -7,9 +7,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from nbsal.explain.explained import Explanation, unchecked
+from nbsal.explain.explained import Explanation, special_share, unchecked
 from nbsal.explain.layer_sheet import SCALES, layers_sheet
-from nbsal.explain.ranked import Ranker, part_names
+from nbsal.explain.ranked import Ranked, Ranker, hidden_alone, part_names
 from nbsal.explain.sentences.decision_facts import Check, DecisionFacts, HeadsOff
 from nbsal.explain.sentences.statement import Statement, statement
 from nbsal.explain.text_sheet import Probabilities, saliency_sheet
@@ -78,7 +78,8 @@ class Saliency(Explanation):
     @cached_property
     def word_scores(self) -> list[float]:
         """The score of each word: the sum of its tokens' scores."""
-        return [float(sum(self.scores[i] for i in word.tokens)) for word in self.words]
+        scores = np.nan_to_num(self.scores)
+        return [float(sum(scores[i] for i in word.tokens)) for word in self.words]
 
     @property
     def part_names(self) -> tuple[str, ...]:
@@ -89,9 +90,9 @@ class Saliency(Explanation):
         """The text, the score and the part of each word."""
         return [(word.text, score, word.segment) for word, score in zip(self.words, self.word_scores, strict=True)]
 
-    def ranked_words(self, count: int) -> list[tuple[str, float]]:
+    def ranked_words(self, count: int, level: str = "word") -> list[Ranked]:
         """The strongest words, for or against, as a list names them: equal words of a text are one, as in sentences."""
-        return [(word.label, word.score) for word in Ranker(self.row).strongest(self.scores, count)]
+        return Ranker(self.row, level).strongest(self.known_scores, count)
 
     def rows(self) -> "list[Saliency]":
         """The explanations by row of scores: this one."""
@@ -128,11 +129,13 @@ class Saliency(Explanation):
             self.place,
             tuple((label, value) for label, value in self.decided.items() if label != named),
             self.method,
+            unscored=bool(np.isnan(self.scores[list(self.row.content)]).all()),
         )
 
     def statement(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> Statement:
         """What is said about the decision and its words, and how it was checked."""
-        return statement(self.facts(target_probability, heads_off))
+        said = statement(self.facts(target_probability, heads_off))
+        return replace(said, alone=hidden_alone(self.row, self.check)) if said.effects else said
 
     def scored_spans(self, level: str = "token") -> list[list[html.ScoredSpan]]:
         """The text as typed, cut at its tokens or words into spans with a score; one list for each text of a pair."""
@@ -148,12 +151,13 @@ class Saliency(Explanation):
             words = zip(self.words, self.word_scores, strict=True)
             return [(word.segment, (word.start, word.end, score, word.text)) for word, score in words]
         places = self.row.content
-        return [(self.row.segments[i], (*self.offsets[i], float(self.scores[i]), self.tokens[i])) for i in places]
+        scores = self.known_scores
+        return [(self.row.segments[i], (*self.offsets[i], float(scores[i]), self.tokens[i])) for i in places]
 
     @property
     def largest(self) -> float:
         """The largest absolute score of a content token, which gets full colour."""
-        return max(abs(float(self.scores[i])) for i in self.row.content)
+        return float(np.abs(self.known_scores[list(self.row.content)]).max())
 
     def sheet(
         self, level: str = "word", statement: Statement | None = None, classes: Probabilities | None = None
@@ -170,9 +174,7 @@ class Saliency(Explanation):
 
     def special_share(self) -> float:
         """The share of all absolute scores that lies on special tokens."""
-        sizes = np.abs(self.scores)
-        total = float(sizes.sum())
-        return float(sizes[self.special].sum()) / total if total else 0.0
+        return special_share(self.row, self.scores)
 
     def plot(self, ax: "Axes | None" = None, longest: int = 40) -> "Axes":
         """A bar chart of the words in reading order, or of the `longest` most important words of a longer text."""

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from nbsal.explain.ranked import WORDS
+from nbsal.explain.explained import MOST, Floats, share_texts, share_warning, special_share
+from nbsal.explain.ranked import WORDS, hidden_alone
 from nbsal.explain.sentences.statement import Statement
+from nbsal.model.text.tokens import Row
 from nbsal.render.colours import GREY
 from nbsal.render.headline import change_words, name_in_sentence, percent, phrases
 from nbsal.render.html import ScoredSpan, label, largest_score
@@ -14,6 +14,7 @@ from nbsal.render.scores import score_texts
 from nbsal.render.sheet import (
     Bar,
     Block,
+    Cell,
     CellTable,
     Choice,
     Heading,
@@ -26,7 +27,6 @@ from nbsal.render.sheet import (
 )
 
 CLASSES = 6  # that are listed
-MOST, ALMOST_ALL = 0.5, 0.8  # shares of the scores on special tokens, and of these on one of them, that are told
 
 Parts = Sequence[Sequence[ScoredSpan]]
 Probabilities = Sequence[tuple[str, float]]
@@ -39,7 +39,7 @@ def saliency_sheet(
     statement = statement or saliency.statement()
     blocks = [
         *text_blocks(saliency, saliency.scored_spans(level), statement, classes, level=level),
-        *word_bars(saliency),
+        *word_bars(saliency, level),
     ]
     return Sheet(statement.text(), blocks, saliency.notes())
 
@@ -53,33 +53,39 @@ def text_blocks(
     level: str = "word",
 ) -> list[Block]:
     """A text under what is said of it, and above its share of the scores and the classes."""
-    legend = Legend(
-        any((span.score or 0.0) < 0 for part in parts for span in part), _high(saliency), _unit(saliency, level)
-    )
-    marked = Marked(parts, largest or largest_score(parts), legend)
+    text = marked_text(saliency, parts, statement, largest, level)
+    return [*text, *share_lines(saliency), *class_line(saliency, classes)]
+
+
+def marked_text(
+    saliency: Any, parts: Parts, statement: Statement, largest: float = 0.0, level: str = "word"
+) -> list[Block]:
+    """A text under what is said of it."""
+    against = any((span.score or 0.0) < 0 for part in parts for span in part)
     return [
         Sentence(statement.sentence, statement.notes),
-        marked,
-        *share_lines(saliency),
-        *class_line(saliency, classes),
+        Marked(parts, largest or largest_score(parts)),
+        Legend(against, _high(saliency), _unit(saliency, level)),
     ]
 
 
-def word_bars(saliency: Any) -> list[Block]:
-    """The words with the largest scores, the strongest first."""
-    ranked = saliency.ranked_words(WORDS)
-    listed = [score for _, score in ranked]
+def word_bars(saliency: Any, level: str = "word") -> list[Block]:
+    """The words or tokens with the largest scores, the strongest first."""
+    ranked = saliency.ranked_words(WORDS, level)
+    listed = [word.score for word in ranked]
     largest = max(map(abs, listed), default=0.0) or 1.0
     texts, power = score_texts(listed)
     low, high = (bound(0.0, *listed) / largest for bound in (min, max))
-    rows = [
-        (name, Bar(score / largest, low, high or 1.0), text) for (name, score), text in zip(ranked, texts, strict=True)
-    ]
+    bars = [Bar(score / largest, low, high or 1.0) for score in listed]
+    rows: list[list[Cell]] = [[word.label, bar, text] for word, bar, text in zip(ranked, bars, texts, strict=True)]
+    if alone := dict(hidden_alone(saliency.row, saliency.check)):
+        effects = [[alone[word.tokens]] if word.tokens in alone else "" for word in ranked]
+        rows = [[*row, effect] for row, effect in zip(rows, effects, strict=True)]
     unit = " · ".join(filter(None, [saliency.unit, power]))
-    return [Heading([("text", "Strongest words")], unit), CellTable(rows, right=(2,))]
+    return [Heading([("text", "Strongest words")], unit), CellTable(rows, right=(2, 3))]
 
 
-def class_line(saliency: Any, classes: Probabilities | None = None) -> list[Block]:
+def class_line(saliency: Any, classes: Probabilities | None = None) -> list[Line]:
     """The likeliest classes and the explained one, with their probabilities; nothing where there are none."""
     if classes is None:
         decided = saliency.confidence is not None and saliency.probabilities.ndim == 1
@@ -101,21 +107,17 @@ def changes_table(changes: Sequence[tuple[str, float, float]]) -> CellTable:
     return CellTable(rows, right=(2,))
 
 
-def share_line(special: float) -> Line:
-    """How the score divides between words and special tokens."""
-    words, rest = f"{percent(1 - special, 0)} of the score on words", f"{percent(special, 0)} on special tokens"
-    return Line([words, Bar(1 - special, hue=GREY), rest], small=True)
-
-
 def share_lines(saliency: Any) -> list[Block]:
     """How the score divides between words and special tokens, with a warning if most lies on the latter."""
-    special, line = saliency.special_share(), share_line(saliency.special_share())
-    if special <= MOST:
-        return [line]
-    sizes = np.abs(saliency.scores) * saliency.special
-    place = int(sizes.argmax())
-    where = f", almost all on {saliency.tokens[place]}" if sizes[place] > ALMOST_ALL * sizes.sum() else ""
-    return [line, Note(f"▲ Most of the score lies on special tokens{where}. Colours compare the words alone.")]
+    return share_blocks(saliency.row, saliency.known_scores)
+
+
+def share_blocks(row: Row, scores: Floats) -> list[Block]:
+    """The same of any row of scores."""
+    share = special_share(row, scores)
+    words, special = share_texts(share)
+    line = Line([words, Bar(1 - share, hue=GREY), special], small=True)
+    return [line, Note(f"▲ {share_warning(row, scores)}")] if share > MOST else [line]
 
 
 def _high(saliency: Any) -> str:
@@ -125,9 +127,9 @@ def _high(saliency: Any) -> str:
 def _unit(saliency: Any, level: str) -> str:
     """What full colour is: the strongest word, or the word of the strongest token."""
     if level == "token":
-        token = max(saliency.row.content, key=lambda i: abs(saliency.scores[i]))
+        token = max(saliency.row.content, key=lambda i: abs(saliency.known_scores[i]))
         word = next((word for word in saliency.words if token in word.tokens), None)
-        size = saliency.scores[token]
+        size = saliency.known_scores[token]
     else:
         best = max(range(len(saliency.words)), key=lambda number: abs(saliency.word_scores[number]), default=None)
         word, size = (None, 0.0) if best is None else (saliency.words[best], saliency.word_scores[best])

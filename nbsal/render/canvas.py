@@ -51,8 +51,8 @@ class Canvas:
     def _place(self, run: Run, left: float, middle: float, ink: str) -> None:
         base, right = middle + 0.36 * run.size, left + run.width
         if isinstance(run.mark, tuple):
-            span, largest = run.mark
-            self._shade(span, largest, left, middle, run)
+            span, largest, scale = run.mark
+            self._shade(span, largest, scale, left, middle, run)
             ink = FAINT if span.struck else ink
         elif run.mark in ("for", "against"):
             hue = colours.hex_colour(colours.FOR if run.mark == "for" else colours.AGAINST)
@@ -63,7 +63,9 @@ class Canvas:
         if not run.text.isspace():
             self.texts.append((left, base, run, FAINT if run.mark == "quiet" else ink, False))
 
-    def _shade(self, span: ScoredSpan, largest: float, left: float, middle: float, run: Run) -> None:
+    def _shade(
+        self, span: ScoredSpan, largest: float, scale: colours.Scale, left: float, middle: float, run: Run
+    ) -> None:
         tall = 0.68 * run.size
         if span.chosen and span.score is None:
             self.stroke(left, middle + 0.6 * run.size, left + run.width, hue=colours.INK)
@@ -71,7 +73,7 @@ class Canvas:
             self.boxes.append((left, middle - tall, run.width, 2 * tall, "#f0f0f1"))
             self.stroke(left, middle, left + run.width, hue=FAINT, width=1.2)
         elif span.score is not None:
-            shade, faint = shade_of(span.score / largest if largest else 0.0)
+            shade, faint = shade_of(span.score / largest if largest else 0.0, scale)
             self.boxes.append((left, middle - tall, run.width, 2 * tall, shade))
             if span.score < 0 and not faint:
                 hue = colours.hex_colour(colours.AGAINST)
@@ -129,9 +131,9 @@ class Canvas:
         return figure
 
 
-def shade_of(share: float) -> tuple[Shade, bool]:
+def shade_of(share: float, scale: colours.Scale = colours.LINEAR) -> tuple[Shade, bool]:
     """The colour of a share of the strongest, and whether it is too faint to be underlined."""
-    (r, g, b), alpha = colours.colour(share, 1.0)
+    (r, g, b), alpha = colours.colour(share, 1.0, scale)
     return tint((r, g, b), alpha), alpha < colours.FAINT
 
 

@@ -3,10 +3,11 @@
 Orange supports the target and blue opposes it: a pair that every kind of colour vision can tell apart.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
-Hue = str | int  # what a bar or a cell means: SIGNED, GREY, or a class by its number
-SIGNED, GREY = "signed", "grey"
+Hue = str | int  # what a bar or a cell means: SIGNED, GREY, GOOD, BAD, IDLE, or a class by its number
+SIGNED, GREY, GOOD, BAD, IDLE = "signed", "grey", "good", "bad", "idle"
 FOR = (230, 126, 16)
 CLASSES = ("#00706b", "#7c3fa8", "#8a5a00", "#a8326e")  # of classes, on paper: neither orange nor blue
 CLASSES_ANYWHERE = ("#00847d", "#9a5cc8", "#a07014", "#cc4888")  # the same on light and on dark pages
@@ -14,15 +15,30 @@ INK = "#1c1e22"
 AGAINST = (40, 118, 200)
 WHITE = (255, 255, 255)
 NEUTRAL = (112, 112, 112)  # amounts that are neither for nor against the target, such as attention
+BETTER, WORSE = (0, 132, 125), (201, 64, 56)  # of decisions that are corrected or broken, on light and on dark pages
 STRONGEST = 0.72  # opacity at the largest score: text on it stays readable in light and dark themes
 TINT = 0.22  # opacity of tiles
 BARE = 0.02  # strength below which a score has no colour
+HUES = {GREY: NEUTRAL, GOOD: BETTER, BAD: WORSE, IDLE: (165, 168, 175)}
 FAINT = 0.1 * STRONGEST  # opacity below which evidence against the target is not underlined
 
 
-def colour(score: float, largest: float) -> tuple[tuple[int, int, int], float]:
+@dataclass(frozen=True)
+class Scale:
+    """How strongly scores are coloured: the display settings of a view, which change no number."""
+
+    signed: bool = True
+    gamma: float = 1.0
+    clip: float = 1.0
+
+
+LINEAR = Scale()
+
+
+def colour(score: float, largest: float, scale: Scale = LINEAR) -> tuple[tuple[int, int, int], float]:
     """Hue and opacity of a score, relative to the largest score on display."""
-    strength = min(1.0, abs(score) / largest) if largest > 0 else 0.0
+    shown = largest > 0 and (score >= 0 or scale.signed)
+    strength = min(1.0, abs(score) / (largest * scale.clip)) ** scale.gamma if shown else 0.0
     return (FOR if score >= 0 else AGAINST), STRONGEST * strength * (strength >= BARE)
 
 
@@ -46,7 +62,7 @@ def bar_colour(hue: Hue, share: float, anywhere: bool = False) -> str:
     """
     if isinstance(hue, int):
         return class_colour(hue, anywhere)
-    return hex_colour(NEUTRAL if hue == GREY else FOR if share >= 0 else AGAINST)
+    return hex_colour(HUES.get(hue, FOR if share >= 0 else AGAINST))
 
 
 def rgb(hue: Hue | None) -> tuple[int, int, int]:

@@ -58,17 +58,21 @@ class Exportable:
         """What is shown, for a page without scripts, a picture and a terminal."""
         raise NotImplementedError
 
+    def drawn_sheet(self) -> Sheet:
+        """The sheet in the colours in which it is drawn."""
+        return self.sheet()
+
     def render_html(self) -> str:
         """The content as HTML without scripts that passes the sanitizer of notebooks."""
-        return sheet_html.render(self.sheet())
+        return sheet_html.render(self.drawn_sheet())
 
     def render_png(self) -> bytes:
         """The content as PNG."""
-        return sheet_png.render(self.sheet())
+        return sheet_png.render(self.drawn_sheet())
 
     def to_terminal(self, colours: bool = True) -> str:
         """The content for a terminal, with escape codes or with large scores in brackets."""
-        return sheet_terminal.render(self.sheet(), colours)
+        return sheet_terminal.render(self.drawn_sheet(), colours)
 
     def _page_title(self) -> str:
         """The title of the page, as plain text."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from nbsal.render.colours import FAINT, STRONGEST, colour
+from nbsal.render.colours import FAINT, LINEAR, STRONGEST, Scale, colour
 from nbsal.render.scores import exponent, power_text, score_text
 
 UNREAD = "beyond what the model reads"  # the tooltip of truncated text
@@ -115,17 +115,17 @@ def page_html(title: str, body: str) -> str:
     )
 
 
-def terminal(parts: Sequence[Sequence[ScoredSpan]], largest: float, colours: bool = True) -> str:
+def terminal(parts: Sequence[Sequence[ScoredSpan]], largest: float, colours: bool = True, scale: Scale = LINEAR) -> str:
     """The text with coloured backgrounds for a terminal; without colours, large scores follow in brackets."""
-    text = "\n".join("".join(_span_terminal(span, largest, colours) for span in part) for part in parts)
+    text = "\n".join("".join(_span_terminal(span, largest, colours, scale) for span in part) for part in parts)
     power = power_text(exponent(largest))
     return text if colours or not power else f"{text}\n[scores {power}]"
 
 
-def _span_terminal(span: ScoredSpan, largest: float, colours: bool) -> str:
+def _span_terminal(span: ScoredSpan, largest: float, colours: bool, scale: Scale) -> str:
     text = visible(span.text)
     score = span.score or 0.0
-    hue, alpha = colour(score, largest)
+    hue, alpha = colour(score, largest, scale)
     if alpha < FAINT:
         return text
     if not colours:

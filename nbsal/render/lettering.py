@@ -7,10 +7,11 @@ import io
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any
 
 from nbsal.render import fonts, html
@@ -59,23 +60,57 @@ class Placed:
 
 
 def break_lines(parts: Sequence[Sequence[Run]], room: float) -> Iterator[Placed]:
-    """Break the parts of a text into lines of `room` pixels, if possible between words."""
-    line = 0
-    for number, part in enumerate(parts):
-        line += bool(number)
-        left = 0.0
-        mirrored = _is_right_to_left(part)
-        for word in _words(part):
-            width = sum(run.width for run in word)
-            if word[0].text == "\n" or (left and left + width > room):
-                line, left = line + 1, 0.0
-            for run in word:
-                if run.text.isspace() and not left:
-                    continue
-                if left and width > room and left + run.width > room:  # a word wider than a line
-                    line, left = line + 1, 0.0
-                yield Placed(run, room - left - run.width if mirrored else left, line)
-                left += run.width
+    """Break the parts of a text into lines of `room` pixels, if possible between words, and place their runs."""
+    lines = ((part, line) for part in parts for line in _lines(part, room))
+    for number, (part, line) in enumerate(lines):
+        mirrored = _direction(part) == "R"
+        left = room - sum(run.width for run in line) if mirrored else 0.0
+        places = [0.0] * len(line)
+        for k in _visual_order(line, mirrored):
+            places[k], left = left, left + line[k].width
+        yield from (Placed(run, place, number) for run, place in zip(line, places, strict=True))
+
+
+def _lines(part: Sequence[Run], room: float) -> Iterator[list[Run]]:
+    line: list[Run] = []
+    left = 0.0
+    for word in _words(part):
+        width = sum(run.width for run in word)
+        if word[0].text == "\n" or (left and left + width > room):
+            yield line
+            line, left = [], 0.0
+        for run in word:
+            if run.text.isspace() and not left:
+                continue
+            if left and width > room and left + run.width > room:  # a word wider than a line
+                yield line
+                line, left = [], 0.0
+            line.append(run)
+            left += run.width
+    yield line
+
+
+def _visual_order(line: Sequence[Run], mirrored: bool) -> list[int]:
+    """The runs of a line from left to right, by the bidirectional algorithm of Unicode for whole runs."""
+    base = "R" if mirrored else "L"
+    kinds = [_direction([run]) for run in line]
+    letters = _latest([kind.replace("N", "") for kind in kinds], base)
+    strong = [last if kind else "" for kind, last in zip(kinds, letters, strict=True)]  # numbers go with what precedes
+    before, after = _latest(strong, base), _latest(strong[::-1], base)[::-1]
+    sides = [last if last == following else base for last, following in zip(before, after, strict=True)]
+    levels = [1 if side == "R" else 2 * mirrored for side in sides]
+    return _turned(_turned(range(len(line)), levels, 2), levels, 1)
+
+
+def _latest(kinds: Sequence[str], base: str) -> list[str]:
+    """At each place, the last kind that is known."""
+    return list(accumulate(kinds, lambda last, kind: kind or last, initial=base))[1:]
+
+
+def _turned(order: Iterable[int], levels: Sequence[int], level: int) -> list[int]:
+    """The order with each stretch of that level, or a higher one, turned around."""
+    groups = [list(group) for _, group in groupby(order, lambda k: levels[k] >= level)]
+    return [k for group in groups for k in (group[::-1] if levels[group[0]] >= level else group)]
 
 
 def png(figure: "Figure") -> bytes:
@@ -111,10 +146,11 @@ def _words(part: Sequence[Run]) -> Iterator[list[Run]]:
         yield word
 
 
-def _is_right_to_left(part: Sequence[Run]) -> bool:
-    """Whether the first letter of a text belongs to a script that is written from right to left."""
-    directions = (unicodedata.bidirectional(character) for run in part for character in run.text)
-    return next((direction for direction in directions if direction in ("L", *RIGHT_TO_LEFT)), "L") != "L"
+def _direction(part: Sequence[Run]) -> str:
+    """The direction of the first letter of a text: L or R; N if there are only numbers, nothing if not even these."""
+    kinds = [unicodedata.bidirectional(character) for run in part for character in run.text]
+    letter = next((kind for kind in kinds if kind in ("L", *RIGHT_TO_LEFT)), "")
+    return ("L" if letter == "L" else "R") if letter else "N" * any(kind in ("EN", "AN") for kind in kinds)
 
 
 @cache

@@ -47,6 +47,15 @@ def score_text(score: float) -> str:
     return f"{text} {power}".rstrip()
 
 
+def value_text(value: float) -> str:
+    """An output of a model that is no probability.
+
+    >>> value_text(-0.71239)
+    '−0.7124'
+    """
+    return f"{value:.4g}".replace("-", "\N{MINUS SIGN}")
+
+
 def _order(size: float) -> int:
     return max(math.floor(math.log10(size)), LEAST) if 0 < size < math.inf else 0
 

@@ -1,13 +1,14 @@
 """What a result shows, as a tree of blocks whose words and numbers are final: HTML, a picture and a terminal draw it.
 
-A cell is a text, a sentence in phrases, a bar, or a mark whose score is a share. Shares are relative to the strongest
-on display.
+A cell is a text, a sentence in phrases, a bar, a tile, a choice, or a mark whose score is a share. Shares are relative
+to the strongest on display.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from nbsal.render.colours import SIGNED, Hue
+from nbsal.render.colours import LINEAR, SIGNED, Hue, Scale
 from nbsal.render.headline import Phrase
 from nbsal.render.html import ScoredSpan
 
@@ -30,16 +31,17 @@ class Heading:
 
 @dataclass(frozen=True)
 class Legend:
-    """How to read the shades: from "against", or 0, to "for"; `unit` says what full colour is."""
+    """How to read the shades: from `low`, or 0, to `high`; `unit` says what full colour is."""
 
     against: bool
     high: str
     unit: str = ""
+    low: str = "against"
 
     @property
     def ends(self) -> tuple[Phrase, Phrase]:
         """The words at both ends."""
-        return ("against", "against") if self.against else ("quiet", "0"), ("for", self.high)
+        return ("against", self.low) if self.against else ("quiet", "0"), ("for", self.high)
 
 
 @dataclass(frozen=True)
@@ -48,28 +50,34 @@ class Marked:
 
     parts: Sequence[Sequence[ScoredSpan]]
     largest: float
-    legend: Legend | None = None
     large: bool = True
+    scale: Scale = LINEAR
+    difference: bool = False  # which always has two sides
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar from zero; `low` and `high` are the least and the largest share in its column."""
+    """A bar from zero; `low` and `high` are the least and the largest share in its column.
+
+    Across it lie a line between the `ends` of an interval, and a `tick`. With a `ring`, the share is a disc instead,
+    and a line joins both.
+    """
 
     share: float
     low: float = 0.0
     high: float = 1.0
     hue: Hue = SIGNED
+    ends: tuple[float, float] | None = None
+    tick: float = 0.0
+    ring: float | None = None
 
 
 @dataclass(frozen=True)
-class Dots:
-    """Two values of one row: A is a ring, B a disc; `low` and `high` as of a bar."""
+class Balance:
+    """Two bars from one axis, each a share of its half: what is broken to the left, what is corrected to the right."""
 
-    ring: float
-    disc: float
-    low: float = 0.0
-    high: float = 1.0
+    broken: float
+    corrected: float
 
 
 @dataclass(frozen=True)
@@ -82,24 +90,24 @@ class Tile:
     tip: str = ""
 
 
-Cell = str | Sequence[Phrase] | Bar | Dots | ScoredSpan | Marked | Tile
-
-
 @dataclass(frozen=True)
 class Choice:
-    """One of several outcomes with its share and the share in words."""
+    """One of several outcomes with its share, or without a bar, and the share in words."""
 
     name: str
-    share: float
+    share: float | None
     value: str
     chosen: bool = False
 
 
+Cell = str | Sequence[Phrase] | Bar | Balance | ScoredSpan | Marked | Tile | Choice
+
+
 @dataclass(frozen=True)
 class Line:
-    """Cells and choices one after the other, perhaps in small type; what does not fit goes to the next line."""
+    """Cells one after the other, perhaps in small type; what does not fit goes to the next line."""
 
-    items: Sequence[Cell | Choice]
+    items: Sequence[Cell]
     small: bool = False
 
 
@@ -128,6 +136,7 @@ class Grid:
     remarks: Sequence[str] = ()
     tips: Sequence[Sequence[str]] = ()
     hue: Hue = SIGNED
+    scale: Scale = LINEAR
 
 
 @dataclass(frozen=True)
@@ -184,12 +193,21 @@ class Note:
 
 @dataclass(frozen=True)
 class Card:
-    """Blocks in a box, under a title and a note beside it; a `filled` one is the text that others explain."""
+    """Blocks in a box under a title with a note, and cells at the end of that line.
+
+    A `filled` one is the text that others explain.
+    """
 
     blocks: Sequence["Block"]
-    title: str = ""
+    title: str
     note: str = ""
+    end: Sequence[Cell] = ()
     filled: bool = False
+
+    @property
+    def head(self) -> Sequence[Phrase]:
+        """The title with its note."""
+        return [("class", self.title), *([("text", f" \N{MIDDLE DOT} {self.note}")] if self.note else [])]
 
 
 @dataclass(frozen=True)
@@ -209,3 +227,21 @@ class Sheet:
     title: str
     blocks: Sequence[Block]
     notes: Sequence[str] = field(default=())
+
+
+def coloured(part: Any, scale: Scale) -> Any:
+    """A sheet, a block or a cell whose texts and grids are coloured on a scale; a legend says what is left of it."""
+    if isinstance(part, list | tuple):
+        return [coloured(each, scale) for each in part]
+    if isinstance(part, Legend):
+        high = f"{part.high.removesuffix(' only')} only"
+        both = scale.signed or part.low != Legend.low  # a difference has two sides
+        return part if both else replace(part, against=False, high=high)
+    if isinstance(part, Marked):
+        return replace(part, scale=replace(scale, signed=scale.signed or part.difference))
+    if isinstance(part, Grid):
+        return replace(part, scale=scale)
+    inside = {
+        name: coloured(getattr(part, name), scale) for name in ("blocks", "columns", "rows") if hasattr(part, name)
+    }
+    return replace(part, **inside) if inside else part

@@ -4,34 +4,13 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from nbsal.render import colours
+from nbsal.render import colours, sheet
 from nbsal.render.canvas import FAINT, LINE, PALE, PLAIN, SMALL, Canvas, shade_of, tint
 from nbsal.render.chart import looks
-from nbsal.render.colours import GREY, SIGNED
+from nbsal.render.colours import BAD, GOOD, GREY, SIGNED
 from nbsal.render.headline import Phrase
 from nbsal.render.html import ScoredSpan, visible
 from nbsal.render.lettering import Run, break_lines, png
-from nbsal.render.sheet import (
-    Bar,
-    Beside,
-    Block,
-    Card,
-    Cell,
-    CellTable,
-    Chart,
-    Choice,
-    Dots,
-    Grid,
-    Heading,
-    Legend,
-    Line,
-    Marked,
-    Note,
-    Sentence,
-    Sheet,
-    SizedWords,
-    Tile,
-)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,19 +24,19 @@ BAR, THIN = 10.0, 4.0  # their heights
 CELL, GAP = 23.0, 12.0  # of a grid; before a group of columns
 
 
-def render(sheet: Sheet) -> bytes:
-    return png(draw(sheet))
+def render(tree: sheet.Sheet) -> bytes:
+    return png(draw(tree))
 
 
-def draw(sheet: Sheet) -> "Figure":
-    canvas, room = Canvas(), max(WIDTH - 2 * MARGIN, *map(_least_width, sheet.blocks), 0.0)
-    top = _draw_blocks(canvas, sheet.blocks, MARGIN, MARGIN, room)
-    if sheet.notes:
-        top = canvas.plain(" \N{MIDDLE DOT} ".join(sheet.notes), MARGIN, top + 8, room, SMALL, FAINT)
+def draw(tree: sheet.Sheet) -> "Figure":
+    canvas, room = Canvas(), max(WIDTH - 2 * MARGIN, *map(_least_width, tree.blocks), 0.0)
+    top = _draw_blocks(canvas, tree.blocks, MARGIN, MARGIN, room)
+    if tree.notes:
+        top = canvas.plain(" \N{MIDDLE DOT} ".join(tree.notes), MARGIN, top + 8, room, SMALL, FAINT)
     return canvas.figure(room + 2 * MARGIN, top + MARGIN)
 
 
-def _draw_blocks(canvas: Canvas, blocks: Sequence[Block], left: float, top: float, room: float) -> float:
+def _draw_blocks(canvas: Canvas, blocks: Sequence[sheet.Block], left: float, top: float, room: float) -> float:
     for block in blocks:
         top = _BLOCKS[type(block)](canvas, block, left, top, room)
     return top
@@ -70,31 +49,31 @@ def _runs(cell: str | Sequence[Phrase], size: float = PLAIN, bold: bool = False)
     ]
 
 
-def _sentence(canvas: Canvas, block: Sentence, left: float, top: float, room: float) -> float:
+def _sentence(canvas: Canvas, block: sheet.Sentence, left: float, top: float, room: float) -> float:
     top = canvas.write([_runs(block.phrases, HEADLINE)], left, top, room, 26) + 2
     for note in block.notes:
         top = canvas.plain(note, left, top, room, ink=FAINT)
     return top + 6
 
 
-def _heading(canvas: Canvas, block: Heading, left: float, top: float, room: float) -> float:
+def _heading(canvas: Canvas, block: sheet.Heading, left: float, top: float, room: float) -> float:
     top = canvas.write([_runs(block.phrases, bold=True)], left, top + 12, room)
     return (canvas.plain(block.note, left, top - 2, room, SMALL, FAINT) if block.note else top) + 2
 
 
-def _marked(canvas: Canvas, block: Marked, left: float, top: float, room: float) -> float:
+def _marked(canvas: Canvas, block: sheet.Marked, left: float, top: float, room: float) -> float:
     size, height = (TEXT, 38.0) if block.large else (PLAIN, 23.0)
     for part in block.parts:
-        runs = [_marked_run(span, block.largest, size) for span in part]
+        runs = [_marked_run(span, block.largest, size, block.scale) for span in part]
         top = canvas.write([runs], left, top, room, height) + 2
-    return _legend(canvas, block.legend, left, top) if block.legend else top
+    return top
 
 
-def _marked_run(span: ScoredSpan, largest: float, size: float) -> Run:
-    return Run(span.text, size, span.chosen, (span, largest))
+def _marked_run(span: ScoredSpan, largest: float, size: float, scale: colours.Scale = colours.LINEAR) -> Run:
+    return Run(span.text, size, span.chosen, (span, largest, scale))
 
 
-def _legend(canvas: Canvas, legend: Legend, left: float, top: float, room: float = WIDTH) -> float:
+def _legend(canvas: Canvas, legend: sheet.Legend, left: float, top: float, room: float) -> float:
     steps, middle = 24, top + LINE / 2 - 1
     low, high = legend.ends
     words = _runs([low], SMALL)
@@ -111,41 +90,40 @@ def _legend(canvas: Canvas, legend: Legend, left: float, top: float, room: float
     return top + LINE
 
 
-def _line(canvas: Canvas, block: Line, left: float, top: float, room: float) -> float:
+def _line(canvas: Canvas, block: sheet.Line, left: float, top: float, room: float) -> float:
     size, at, top = SMALL if block.small else PLAIN, 0.0, top + 4
     for item in block.items:
-        choice = isinstance(item, Choice)
-        width = _width(item, size) + (24 if choice else 0)
+        width = _width(item, size)
         if at and at + width > room:
             at, top = 0.0, top + LINE + 10
-        _draw_item(canvas, item, left + at, top, width, size, block.small)
+        _draw_cell(canvas, item, left + at, top, width, size, FAINT if block.small else colours.INK)
         at += width + 8
-    return top + LINE + (8 if any(isinstance(item, Choice) for item in block.items) else 2)
+    return top + LINE + (8 if any(isinstance(item, sheet.Choice) for item in block.items) else 2)
 
 
-def _draw_item(canvas: Canvas, item: Any, left: float, top: float, width: float, size: float, quiet: bool) -> None:
-    if not isinstance(item, Choice):
-        _draw_cell(canvas, item, left, top, width, size, FAINT if quiet else colours.INK)
-        return
+def _draw_choice(canvas: Canvas, item: sheet.Choice, left: float, top: float, width: float) -> float:
     edge, thick = (colours.INK, 1.5) if item.chosen else (EDGE, 0.8)
     canvas.frames.append((left, top - 3, width, LINE + 6, LINE / 2 + 3, edge, thick))
     name, value = Run(item.name, PLAIN, item.chosen), Run(item.value, PLAIN, item.chosen)
     canvas.write([[name]], left + 12, top, room=width)
-    _draw_bar(canvas, Bar(item.share, hue=GREY), left + 20 + name.width, top, SHORT, THIN)
-    canvas.write([[value]], left + 28 + name.width + SHORT, top, room=width)
+    if item.share is not None:
+        _draw_bar(canvas, sheet.Bar(item.share, hue=GREY), left + 20 + name.width, top, SHORT, THIN)
+    return canvas.write([[value]], left + width - 12 - value.width, top, room=width)
 
 
 def _width(cell: Any, size: float = PLAIN) -> float:
     """How wide a cell is in one line."""
-    if isinstance(cell, Choice):
-        return Run(cell.name, size, cell.chosen).width + Run(cell.value, size, cell.chosen).width + SHORT + 16
-    if isinstance(cell, Bar | Dots):
+    if isinstance(cell, sheet.Choice):
+        words = (Run(text, size, cell.chosen).width for text in (cell.name, cell.value) if text)
+        bar = (8 if cell.value else 0) if cell.share is None else SHORT + 16
+        return sum(words) + bar + 24
+    if isinstance(cell, sheet.Bar | sheet.Balance):
         return LENGTH
-    if isinstance(cell, Tile):
+    if isinstance(cell, sheet.Tile):
         return max(Run(cell.text, SMALL, bold=True).width + 8, CELL)
     if isinstance(cell, ScoredSpan):
         return Run(cell.text, size, cell.chosen).width
-    if isinstance(cell, Marked):
+    if isinstance(cell, sheet.Marked):
         return sum(Run(span.text, TEXT if cell.large else PLAIN).width for part in cell.parts for span in part)
     lines: dict[int, float] = {}
     for placed in break_lines([_runs(cell, size)], inf):
@@ -153,7 +131,7 @@ def _width(cell: Any, size: float = PLAIN) -> float:
     return max(lines.values(), default=0.0)
 
 
-def _table(canvas: Canvas, block: CellTable, left: float, top: float, room: float) -> float:
+def _table(canvas: Canvas, block: sheet.CellTable, left: float, top: float, room: float) -> float:
     rows = [*([block.head] if block.head else []), *block.rows]
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     over = sum(widths) + GAP * (len(widths) - 1) - room
@@ -174,27 +152,36 @@ def _table(canvas: Canvas, block: CellTable, left: float, top: float, room: floa
         for y in (top, bottom) if number == block.chosen else ():
             canvas.stroke(left, y, x - GAP, hue=colours.INK, width=1.2)
         top = bottom + 2
-    return top + 4
+    return top + 8
 
 
 def _draw_cell(
-    canvas: Canvas, cell: Cell, left: float, top: float, width: float, size: float = PLAIN, ink: str = colours.INK
+    canvas: Canvas, cell: sheet.Cell, left: float, top: float, width: float, size: float = PLAIN, ink: str = colours.INK
 ) -> float:
-    if isinstance(cell, Bar):
+    if isinstance(cell, sheet.Bar):
         return _draw_bar(canvas, cell, left, top, width, BAR if size == PLAIN else THIN)
-    if isinstance(cell, Dots):
-        return _draw_dots(canvas, cell, left, top, width)
-    if isinstance(cell, Tile):
+    if isinstance(cell, sheet.Balance):
+        _draw_bar(canvas, sheet.Bar(-cell.broken, -1.0, 0.0, BAD), left, top, width / 2)
+        return _draw_bar(canvas, sheet.Bar(cell.corrected, hue=GOOD), left + width / 2, top, width / 2)
+    if isinstance(cell, sheet.Choice):
+        return _draw_choice(canvas, cell, left, top, width)
+    if isinstance(cell, sheet.Tile):
         return _draw_tile(canvas, cell, left, top, width)
     if isinstance(cell, ScoredSpan):
         return canvas.write([[_marked_run(cell, 1.0, size)]], left, top, width + 1)
-    if isinstance(cell, Marked):
+    if isinstance(cell, sheet.Marked):
         return _marked(canvas, cell, left, top, width)
     return canvas.write([_runs(cell, size)], left, top, min(width, _width(cell, size)) + 1, LINE, ink)
 
 
-def _draw_bar(canvas: Canvas, bar: Bar, left: float, top: float, length: float, height: float = BAR) -> float:
+def _draw_bar(canvas: Canvas, bar: sheet.Bar, left: float, top: float, length: float, height: float = BAR) -> float:
     scale, middle = length / (bar.high - bar.low), top + LINE / 2
+    if bar.ring is not None:
+        canvas.stroke(left, middle, left + length, hue=PALE, width=1)
+        ring, disc = (left + (share - bar.low) * scale for share in (bar.ring, bar.share))
+        canvas.stroke(min(ring, disc), middle, max(ring, disc), hue=FAINT, width=1.5)
+        canvas.rings += [(disc, middle, colours.INK, True), (ring, middle, colours.INK, False)]
+        return top + LINE
     zero, hue = left - bar.low * scale, colours.bar_colour(bar.hue, bar.share)
     if bar.hue == GREY:
         canvas.boxes.append((left, middle - height / 2, length, height, PALE))
@@ -202,32 +189,28 @@ def _draw_bar(canvas: Canvas, bar: Bar, left: float, top: float, length: float, 
         canvas.stroke(zero, top - 1, zero, top + LINE + 1, hue=PALE, width=1)
     begin, size = zero + min(bar.share, 0.0) * scale, abs(bar.share) * scale
     canvas.boxes.append((begin, middle - height / 2, size, height, hue))
-    if bar.hue == SIGNED and bar.share < 0:
-        canvas.stroke(begin, middle + height / 2, begin + size, hue="#1a5fa8", dashed=True)
+    if bar.share < 0:
+        edge = "#1a5fa8" if bar.hue == SIGNED else colours.INK
+        canvas.stroke(begin, middle + height / 2, begin + size, hue=edge, dashed=True)
+    if bar.ends:
+        low, high, tick = (left + min(place, bar.high) * scale for place in (*bar.ends, bar.tick))
+        canvas.stroke(low, middle, high, hue=colours.INK)
+        canvas.stroke(tick, middle - height, tick, middle + height, hue=colours.INK)
     return top + LINE
 
 
-def _draw_dots(canvas: Canvas, dots: Dots, left: float, top: float, length: float) -> float:
-    scale, middle = length / (dots.high - dots.low), top + LINE / 2
-    ring, disc = (left + (share - dots.low) * scale for share in (dots.ring, dots.disc))
-    canvas.stroke(left, middle, left + length, hue=PALE, width=1)
-    canvas.stroke(min(ring, disc), middle, max(ring, disc), hue=FAINT, width=1.5)
-    canvas.rings += [(disc, middle, colours.INK, True), (ring, middle, colours.INK, False)]
-    return top + LINE
-
-
-def _least_width(block: Block) -> float:
+def _least_width(block: sheet.Block) -> float:
     """Grids are as wide as their columns."""
-    if not isinstance(block, Grid):
+    if not isinstance(block, sheet.Grid):
         return 0.0
     return _names_width(block) + CELL * len(block.columns) + GAP * len(block.gaps)
 
 
-def _names_width(block: Grid) -> float:
+def _names_width(block: sheet.Grid) -> float:
     return max((Run(name, SMALL, bold=True).width for name in block.rows), default=0.0) + 8
 
 
-def _grid(canvas: Canvas, block: Grid, left: float, top: float, room: float) -> float:
+def _grid(canvas: Canvas, block: sheet.Grid, left: float, top: float, room: float) -> float:
     names = [Run(name, SMALL) for name in block.columns]
     start, top = left + _names_width(block), top + max((run.width for run in names), default=0.0) + 8
     places = [start + CELL * k + GAP * sum(gap <= k for gap in block.gaps) for k in range(len(names))]
@@ -237,7 +220,7 @@ def _grid(canvas: Canvas, block: Grid, left: float, top: float, room: float) -> 
         canvas.write([[run]], start - 8 - run.width, top, room, CELL, colours.INK if run.bold else FAINT)
         remark = block.remarks[row] if block.remarks else ""
         for k, x in enumerate(places):
-            _draw_grid_cell(canvas, 0.0 if remark else block.shares[row][k], x, top, block.hue)
+            _draw_grid_cell(canvas, 0.0 if remark else block.shares[row][k], x, top, block)
         if remark:
             canvas.write([_runs(remark, SMALL)], start + 6, top, room, CELL, FAINT)
         for y in (top - 0.5, top + CELL - 0.5) if run.bold and places else ():
@@ -246,9 +229,9 @@ def _grid(canvas: Canvas, block: Grid, left: float, top: float, room: float) -> 
     return top + 6
 
 
-def _draw_grid_cell(canvas: Canvas, share: float, left: float, top: float, hue: colours.Hue) -> None:
-    shade, faint = shade_of(share)
-    if hue != SIGNED:
+def _draw_grid_cell(canvas: Canvas, share: float, left: float, top: float, grid: sheet.Grid) -> None:
+    shade, faint = shade_of(share, grid.scale)
+    if grid.hue != SIGNED:
         shade = tint(colours.rgb(None), share)
     canvas.boxes.append((left, top, CELL - 1, CELL - 1, "#f4f4f5"))
     canvas.boxes.append((left, top, CELL - 1, CELL - 1, shade))
@@ -256,7 +239,7 @@ def _draw_grid_cell(canvas: Canvas, share: float, left: float, top: float, hue: 
         canvas.stroke(left + 2, top + CELL - 2.5, left + CELL - 3, hue=colours.hex_colour(colours.AGAINST), dashed=True)
 
 
-def _chart(canvas: Canvas, block: Chart, left: float, top: float, room: float) -> float:
+def _chart(canvas: Canvas, block: sheet.Chart, left: float, top: float, room: float) -> float:
     top, tall = canvas.plain(block.quantity, left, top, room, SMALL, FAINT) + 4, 200.0
     canvas.charts.append((left + 44, top, min(room, WIDTH) - 60, tall, block))
     top, at = canvas.plain(block.steps, left + 44, top + tall + 24, room, SMALL, FAINT) + 4, left
@@ -270,7 +253,7 @@ def _chart(canvas: Canvas, block: Chart, left: float, top: float, room: float) -
     return top + LINE + 4
 
 
-def _draw_tile(canvas: Canvas, tile: Tile, left: float, top: float, width: float) -> float:
+def _draw_tile(canvas: Canvas, tile: sheet.Tile, left: float, top: float, width: float) -> float:
     if tile.on:
         opacity = colours.TINT if tile.hue is not None else colours.TINT / 3
         canvas.boxes.append((left, top, width, LINE, tint(colours.rgb(tile.hue), opacity)))
@@ -279,7 +262,7 @@ def _draw_tile(canvas: Canvas, tile: Tile, left: float, top: float, width: float
     return top + LINE
 
 
-def _cloud(canvas: Canvas, block: SizedWords, left: float, top: float, room: float) -> float:
+def _cloud(canvas: Canvas, block: sheet.SizedWords, left: float, top: float, room: float) -> float:
     colour, lines, at = colours.class_colour(block.hue), [[]], 0.0  # type: ignore[var-annotated]
     for word in block.words:
         run = Run(visible(word.text), word.size, word.strong, "shared" if word.shared else None, word.italic)
@@ -298,12 +281,16 @@ def _cloud(canvas: Canvas, block: SizedWords, left: float, top: float, room: flo
     return top + 6
 
 
-def _card(canvas: Canvas, block: Card, left: float, top: float, room: float) -> float:
+def _card(canvas: Canvas, block: sheet.Card, left: float, top: float, room: float) -> float:
     begin, place = top + 6, len(canvas.boxes)
     top = begin + 6
-    if block.title:
-        title = _runs([("class", block.title), ("text", f" \N{MIDDLE DOT} {block.note}")], SMALL)
-        top = canvas.write([title], left + 12, top, room - 24)
+    widths = [SHORT if isinstance(cell, sheet.Bar) else max(_width(cell, SMALL), SHORT) for cell in block.end]
+    at = left + room - 12 - sum(widths) - 8 * (len(widths) - 1)
+    bottom = canvas.write([_runs(block.head, SMALL)], left + 12, top, at - left - 20)
+    for cell, width in zip(block.end, widths, strict=True):
+        at += width + 8
+        _draw_cell(canvas, cell, at - 8 - min(_width(cell, SMALL), width), top, width, SMALL)
+    top = bottom
     bottom = _draw_blocks(canvas, block.blocks, left + 12, top, room - 24) + 6
     if block.filled:
         canvas.boxes.insert(place, (left, begin, room, bottom - begin, "#f2f2f3"))
@@ -312,27 +299,27 @@ def _card(canvas: Canvas, block: Card, left: float, top: float, room: float) -> 
     return bottom + 2
 
 
-def _beside(canvas: Canvas, block: Beside, left: float, top: float, room: float) -> float:
+def _beside(canvas: Canvas, block: sheet.Beside, left: float, top: float, room: float) -> float:
     width = (room - 24 * (len(block.columns) - 1)) / len(block.columns)
     places = (left + (width + 24) * number for number in range(len(block.columns)))
     return max(_draw_blocks(canvas, blocks, at, top, width) for at, blocks in zip(places, block.columns, strict=True))
 
 
-def _note(canvas: Canvas, block: Note, left: float, top: float, room: float) -> float:
+def _note(canvas: Canvas, block: sheet.Note, left: float, top: float, room: float) -> float:
     return canvas.plain(block.text, left, top, room, SMALL, FAINT)
 
 
 _BLOCKS: dict[type, Callable[[Canvas, Any, float, float, float], float]] = {
-    Sentence: _sentence,
-    Heading: _heading,
-    Marked: _marked,
-    Line: _line,
-    CellTable: _table,
-    Grid: _grid,
-    Chart: _chart,
-    SizedWords: _cloud,
-    Note: _note,
-    Legend: _legend,
-    Card: _card,
-    Beside: _beside,
+    sheet.Sentence: _sentence,
+    sheet.Heading: _heading,
+    sheet.Marked: _marked,
+    sheet.Line: _line,
+    sheet.CellTable: _table,
+    sheet.Grid: _grid,
+    sheet.Chart: _chart,
+    sheet.SizedWords: _cloud,
+    sheet.Note: _note,
+    sheet.Legend: _legend,
+    sheet.Card: _card,
+    sheet.Beside: _beside,
 }

@@ -28,6 +28,7 @@ from nbsal.widgets.cached_view import PanelCache, PanelJob
 from nbsal.widgets.content import answer_parts as parts
 from nbsal.widgets.content.answer_panels import CurvePanel, SpanPanel, StrikePanel
 from nbsal.widgets.content.answer_parts import AnswerResult, Struck
+from nbsal.widgets.content.answer_picture import picture
 from nbsal.widgets.content.asked import Asked, Reply, answer_steps, reply_choices
 from nbsal.widgets.explainer_view import Shading, with_settings
 from nbsal.widgets.page import jobs, wire
@@ -74,8 +75,8 @@ class Answers(Shading, MethodTraits, View):
     struck: Any = traitlets.List().tag(sync=True, page=True)
     written = traitlets.Int(0).tag(sync=True, page=True)
     panels = traitlets.List(traitlets.Enum(("curve",))).tag(sync=True, page=True)
-    _tokens = traitlets.Dict().tag(sync=True)
-    _scores = traitlets.Bytes().tag(sync=True)
+    _readout = traitlets.Dict(parts.READOUT).tag(sync=True)
+    _tokens, _scores = traitlets.Dict().tag(sync=True), traitlets.Bytes().tag(sync=True)
     _result = traitlets.Dict().tag(sync=True)
     _sources: Any = traitlets.List().tag(sync=True)
     _facts = traitlets.Dict().tag(sync=True)
@@ -333,8 +334,9 @@ class Answers(Shading, MethodTraits, View):
 
     def picture(self) -> AnswerPicture:
         """What a static picture shows: the selected words, or the reply; the token at hand rather than its rival."""
-        result: AnswerResult = self._computed
-        return parts.picture(result, self._selected(), [Struck.parse(entry) for entry in self.struck])
+        shown = picture(self._computed, self._selected(), self.struck, self._replies, self._inputs.get("written", 0))
+        curve = shown.curve if "curve" in self.panels else ()
+        return replace(shown, level=self.level, notes=self._result["notes"], curve=curve)
 
     def _page_title(self) -> str:
         return f"Answers: {self.picture().sentence}"

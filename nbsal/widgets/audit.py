@@ -5,23 +5,23 @@ from typing import Any
 
 import traitlets
 
-from nbsal.evaluation.audit import page, tables
+from nbsal.evaluation.audit import tables
 from nbsal.evaluation.audit.result import Audit as FinishedAudit
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.render.headline import Phrase, phrases
-from nbsal.render.sheet import Block, Heading, Sentence, Sheet
+from nbsal.render.sheet import Block, Sentence, Sheet
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
 from nbsal.support.validation import Text, checked, plural
 from nbsal.widgets.content import audit_parts as parts
+from nbsal.widgets.content.audit_blocks import slices_blocks, words_blocks
 from nbsal.widgets.content.audit_parts import ShownAudit
 from nbsal.widgets.corpus_view import CorpusView
 from nbsal.widgets.page import jobs
 from nbsal.widgets.page.html_export import asset
 
-ROWS = 8  # of each table of static HTML
 LEAST = 5
 
 
@@ -153,26 +153,25 @@ class Audit(CorpusView):
         if result.audit is None:
             return shown
         words = parts.words_trait(result.audit, result.is_complete, len(result.picked))
-        notes = [note for note in result.audit.notes if note != tables.adjustment(result.audit)]
         return shown | {
             "picked": list(result.picked) if result.is_complete else self.picked,
             "_words": words | {"tries": self.plain_result is None},
             "_slices": parts.slices_trait(result.audit),
-            "_result": shown["_result"] | {"notes": notes},
         }
+
+    def notes(self, result: ShownAudit) -> list[str]:
+        if result.audit is None:
+            return super().notes(result)
+        return [note for note in result.audit.notes if note != tables.adjustment(result.audit)]
 
     def sheet(self) -> Sheet:
         result: ShownAudit = self.result
         audit = result.audit
         blocks: list[Block] = [Sentence(self.headline(result)), *self.confusion_blocks(result)]
         if audit is not None:
-            blocks += page.words_table(audit, parts.words_heading(audit), ROWS)
-        if (listing := result.table.filters.listing) and listing.heading:
-            blocks += [Heading(listing.heading), Sentence(listing.sentence)]
-        blocks += self.table_blocks(result.table)
-        if audit is not None and audit.labels is not None:
-            blocks += page.slices_table(audit, count=ROWS)
-        return Sheet(result.caption(), blocks, [] if audit is None else audit.notes)
+            words = parts.words_trait(audit, result.is_complete, len(result.picked))
+            blocks += [*words_blocks(words, result.picked), *slices_blocks(parts.slices_trait(audit))]
+        return Sheet(result.caption(), [*blocks, *self.table_blocks(result.table)], self.notes(result))
 
     def _picked(self, audit: FinishedAudit, picked: list[str] | None, is_complete: bool) -> list[str]:
         """The picked words, or the one that the sentence names; while words are hidden, those that were."""

@@ -43,4 +43,4 @@ class Browse(CorpusView):
     def sheet(self) -> Sheet:
         page: TablePage = self.result
         blocks = [Sentence(self.headline(page)), *self.confusion_blocks(page), *self.table_blocks(page)]
-        return Sheet(page.caption(), blocks, self.count_notes(page.explained, page.total))
+        return Sheet(page.caption(), blocks, self.notes(page))

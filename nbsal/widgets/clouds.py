@@ -10,8 +10,8 @@ from nbsal.corpus.dataset import Corpus
 from nbsal.evaluation.audit.result import Audit
 from nbsal.evaluation.clouds import Cloud, rank, weigh
 from nbsal.explain.saliency import Saliency
-from nbsal.render.headline import Phrase, phrases, plain
-from nbsal.render.sheet import Block, Heading, Note, Sentence, Sheet, SizedWord, SizedWords
+from nbsal.render.headline import Phrase
+from nbsal.render.sheet import Block, Note, Sentence, Sheet
 from nbsal.support.errors import Cancelled, InputError, NbsalError, UnknownName
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
@@ -20,11 +20,10 @@ from nbsal.widgets.content.word_clouds import (
     Statistics,
     WordClouds,
     arranged,
+    cloud_blocks,
     cloud_traits,
     count_words,
     listing_of,
-    no_words,
-    predicted,
     texts_with,
 )
 from nbsal.widgets.corpus_view import CorpusView
@@ -33,7 +32,6 @@ from nbsal.widgets.page.html_export import asset
 from nbsal.widgets.page.last_value import LastValue
 
 MAX_WORDS = 200
-SMALLEST, LARGEST = 12, 42  # pixels
 
 
 @checked
@@ -164,6 +162,7 @@ class Clouds(CorpusView):
         summary = {
             "overlap": result.overlap(),
             "hint": result.hint(),
+            "choose": result.to_choose(),
             "explained": result.text_count,
             "total": result.total,
         }
@@ -173,12 +172,10 @@ class Clouds(CorpusView):
     def sheet(self) -> Sheet:
         result: WordClouds = self.result
         blocks: list[Block] = [Sentence(result.sentence()), *self.confusion_blocks(result)]
-        blocks += [block for label in result.labels for block in _cloud_blocks(result, label)]
-        blocks.append(Note(" · ".join([result.hint(static=True).rstrip("."), result.overlap()])))
-        if listing := result.table.filters.listing:
-            blocks.append(Heading(listing.heading, plain(listing.sentence)))
+        blocks += [block for label in result.labels for block in cloud_blocks(result, label, self.form)]
+        blocks += [Note(result.hint()), Note(result.overlap())]
         blocks += self.table_blocks(result.table) if result.table.total else []
-        return Sheet(result.caption(), blocks, self.count_notes(result.text_count, result.total))
+        return Sheet(result.caption(), blocks, self.notes(result))
 
     def _ranked(self, saliencies: Sequence[Saliency], unit: str) -> tuple[Cloud, Statistics]:
         """The cloud with its classes in the model's order, and what it takes from the texts."""
@@ -192,25 +189,3 @@ class Clouds(CorpusView):
             return plain or Cloud({}, unit), ({}, {})
         cloud = arranged(rank(saliencies, self.idf, unit=unit), classes)
         return cloud, count_words(saliencies, cloud.labels, unit)
-
-
-def _cloud_blocks(result: WordClouds, label: str) -> list[Block]:
-    """The words of a class in order, larger if they weigh more."""
-    heading = Heading(phrases(label), predicted(result, label))
-    words = [
-        SizedWord(
-            entry.word,
-            _type_size(entry.share),
-            not result.audit or entry.state == "changes",
-            bool(result.audit) and entry.state == "ranked",
-            bool(entry.also),
-            f"{entry.word}{result.describe(label, entry)}",
-        )
-        for entry in result.words[label]
-    ]
-    return [heading, SizedWords(words, result.hues[label]) if words else Note(no_words(label))]
-
-
-def _type_size(share: float) -> float:
-    """The size of a word's type in pixels: in proportion to its weight, but legible."""
-    return max(SMALLEST, LARGEST * share)

@@ -12,12 +12,14 @@ from nbsal.explain.sentences.statement import Statement
 from nbsal.explain.text_sheet import class_line
 from nbsal.render.headline import phrases
 from nbsal.render.sheet import (
+    Bar,
     Beside,
     Block,
     CellTable,
-    Dots,
     Heading,
     Legend,
+    Line,
+    Note,
     Sentence,
     Sheet,
 )
@@ -46,7 +48,7 @@ from nbsal.widgets.page.html_export import asset
 
 LEVELS = ("word", "token")
 SCALES = {"own": "each one’s strongest word", "shared": "the strongest word of both"}  # what 100 % is
-RANKED = "ranked by size, for or against"
+KEY = "\N{WHITE CIRCLE} A · \N{BLACK CIRCLE} B · ranked by size, for or against"
 SETTINGS = ("method", "layer", "target", "tau")
 
 
@@ -83,6 +85,7 @@ class Compare(ExplainerView):
     _findings = traitlets.Dict().tag(sync=True)
     _other_choices = traitlets.Dict(NO_CHOICES).tag(sync=True)
     _other = traitlets.Dict().tag(sync=True)
+    _key = traitlets.Unicode(KEY).tag(sync=True)
 
     def __init__(self, source: Any, other: Any = None, text: Any = None, **settings: Any) -> None:
         self.other: Any = source if other is None else other
@@ -224,15 +227,29 @@ class Compare(ExplainerView):
         low, high = min(0.0, *shares), max(0.0, *shares) or 1.0
         unit = f"100\u202f% = {SCALES[pair.scale]}"
         blocks: list[Block] = [
-            Sentence(pair.sentence(), self.statement.notes),
+            Sentence(pair.sentence(), self.statement.notes or [self.statement.badge]),
             Beside([(Heading(phrases(title)), text) for title, text in texts[:2]]),
-            *(block for title, text in texts[2:] for block in (Heading(phrases(title)), text)),
+            *(block for _, text in texts[2:] for block in (text, Legend(True, "A higher", low="B higher"))),
             Legend(any(np.any(scores < 0) for scores in pair.shares), "for", unit),
-            *class_line(pair.first, self._result.get("probabilities")),
-            Heading(phrases(pair.heading()), f"A (ring) · B (disc) · {RANKED}"),
-            CellTable([(row.name + row.part, Dots(*row.shares, low, high), *row.texts) for row in rows], right=(2, 3)),
+            *self._decisions(pair),
+            Heading(phrases(pair.heading()), unit),
+            CellTable(
+                [(row.name + row.part, Bar(row.shares[1], low, high, ring=row.shares[0]), *row.texts) for row in rows],
+                right=(2, 3),
+            ),
+            Note(KEY),
         ]
         return Sheet(pair.caption(), blocks, pair.notes())
+
+    def _decisions(self, pair: ComparedPair) -> list[Block]:
+        """The classes: of one model once, of two models or targets for each."""
+        lines = [
+            class_line(each, decision.get("probabilities"))
+            for each, decision in zip(pair.rows(), (self._result, self._other), strict=True)
+        ]
+        if pair.same_model and pair.first.target == pair.second.target:
+            return [*lines[0]]
+        return [Line([badge, *line.items]) for badge, blocks in zip(BADGES, lines, strict=True) for line in blocks]
 
 
 def _finding(pair: ComparedPair) -> dict[str, Any]:

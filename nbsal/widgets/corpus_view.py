@@ -9,9 +9,10 @@ import traitlets
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import Saliencies, Saliency
 from nbsal.explain.sentences.statement import NOT_CHECKED, Statement
+from nbsal.explain.text_sheet import marked_text, word_bars
 from nbsal.methods.lazy import targets
-from nbsal.render.headline import Phrase, phrases
-from nbsal.render.sheet import Block, Heading, Note
+from nbsal.render.headline import Phrase, phrases, plain
+from nbsal.render.sheet import Block, Heading
 from nbsal.support.errors import Cancelled, InputError, NbsalError
 from nbsal.support.progress import Meter
 from nbsal.support.validation import Text, check_one_per_text, check_texts, checked, plural, text_list
@@ -216,13 +217,12 @@ class CorpusView(Shading, View):
 
     def publish(self, result: Any) -> dict[str, Any]:
         page: TablePage = result.table
-        notes = self.count_notes(page.explained, page.total)
         table = table_rows.traits(page, self.start_of)
         confusion = self.confusion(result)
         shown = {"_headline": self.headline(result), "_confusion": confusion.traits() if confusion else {}}
         number = page.opened_number
         if page.opened is None or number is None:
-            return shown | {"_table": table, "_tokens": {}, "_scores": b"", "_result": {"notes": notes}}
+            return shown | {"_table": table, "_tokens": {}, "_scores": b"", "_result": {"notes": self.notes(result)}}
         decision = wire.decision(page.opened, self.subject)
         statement = self.statement_of(number, page.opened)
         return shown | {
@@ -230,31 +230,31 @@ class CorpusView(Shading, View):
             "_table": table | {"opened": {"number": number, "statement": statement.to_json()}},
             "_tokens": wire.tokens(page.opened.row),
             "_scores": wire.scores([page.opened.scores]),
-            "_result": decision | {"notes": [*notes, *decision["notes"][1:]]},
+            "_result": decision | {"notes": self.notes(result)},
         }
 
     def table_blocks(self, page: TablePage) -> list[Block]:
-        """The table of texts, and below it the opened text, if there is one."""
-        table = table_rows.table_blocks(page, self.start_of)
+        """What is said of the texts, their table, and below it the opened text, if there is one."""
+        listing, blocks = page.filters.listing, table_rows.table_blocks(page, self.start_of)
+        if listing and listing.heading:
+            blocks.insert(0, Heading(listing.heading, plain(listing.sentence)))
         if page.opened is None or page.opened_number is None:
-            return table
-        opened = page.opened.sheet(statement=self.statement_of(page.opened_number, page.opened))
-        return [
-            *table,
-            Heading([("text", f"Text {page.opened_number}")]),
-            *opened.blocks,
-            Note(" · ".join(opened.notes)),
-        ]
+            return blocks
+        statement, spans = self.statement_of(page.opened_number, page.opened), page.opened.scored_spans(self.level)
+        text = marked_text(page.opened, spans, statement, level=self.level)
+        return [*blocks, Heading(phrases(f"Text {page.opened_number}")), *text, *word_bars(page.opened, self.level)]
 
     def confusion_blocks(self, result: Any) -> list[Block]:
         confusion = self.confusion(result)
         return confusion.blocks() if confusion else []
 
-    def count_notes(self, explained: int, total: int) -> list[str]:
-        """The model and the method, and how many texts they explained."""
+    def notes(self, result: Any) -> list[str]:
+        """The model and the method, how many texts they explained, and what must be known of the opened one."""
+        page: TablePage = result.table
         model = self._saliencies[0].notes()[:1] if self._saliencies else []
+        total, explained = page.total, page.explained
         count = f"{explained} of {total} explained" if explained < total else plural(total, "text")
-        return [*model, *[count] * (total > 0)]
+        return [*model, *[count] * (total > 0), *(page.opened.notes()[1:] if page.opened else [])]
 
     def statement_of(self, number: int, saliency: Saliency) -> Statement:
         """What is said of an opened text: its label too, and why it is not checked."""

@@ -13,10 +13,14 @@ from nbsal.explain.lazy import Explainer, batches
 from nbsal.explain.saliency import Saliency
 from nbsal.methods.lazy import Decoded, LayerMethod, Method, Subject, catalogue
 from nbsal.model.target import Contrast
+from nbsal.render.colours import Scale
+from nbsal.render.exports import Exportable
+from nbsal.render.sheet import Sheet, coloured
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.widgets.base import STEPS
 from nbsal.widgets.checked_view import CheckedView
+from nbsal.widgets.content.legends import READOUT
 from nbsal.widgets.content.text_steps import text_steps
 from nbsal.widgets.page import jobs, wire
 from nbsal.widgets.page.choices import MethodTraits, offered_methods, view_choices
@@ -57,7 +61,7 @@ def _target_from_json(value: Any, _: Any = None) -> Any:
 TARGET_JSON = {"to_json": _target_to_json, "from_json": _target_from_json}
 
 
-class Shading(traitlets.HasTraits):
+class Shading(Exportable, traitlets.HasTraits):
     """How text is coloured by its scores.
 
     `level` "word" sums the scores of each word's tokens; `signed` False colours only evidence for the target; `clip`
@@ -69,6 +73,12 @@ class Shading(traitlets.HasTraits):
     signed = traitlets.Bool(True).tag(sync=True, page=True)
     gamma = traitlets.Float(1.0, min=0.2, max=3.0).tag(sync=True, page=True)
     clip = traitlets.Float(1.0, min=0.05, max=1.0).tag(sync=True, page=True)
+    _readout = traitlets.Dict(READOUT).tag(sync=True)
+
+    def drawn_sheet(self) -> Sheet:
+        """The sheet, coloured like the page."""
+        sheet: Sheet = coloured(self.sheet(), Scale(self.signed, self.gamma, self.clip))
+        return sheet
 
 
 class ExplainerView(Shading, MethodTraits, CheckedView):

@@ -146,8 +146,7 @@ class Games(GameView):
         if self.plain_result is not None:
             return results_sheet(self.plain_result, self.game, self.at)
         games, saliency, statement = self.token_games, self.result, self.statement
-        sentence, text = text_blocks(saliency, self.spans(), statement, level=self.level)[:2]
-        blocks: list[Block] = [sentence, text]
+        blocks = text_blocks(saliency, self.spans(), statement, level=self.level)[:3]  # down to the legend
         if games is not None:
             blocks += [*game_changes(games, self.game, self.at), *game_blocks(games, self.game, self.at)]
         return Sheet(statement.text(), blocks, [*saliency.notes(), footnote(self.game)])

@@ -226,8 +226,8 @@ class Heads(HeadView):
     def sheet(self) -> Sheet:
         if isinstance(self.result, HeadGrid):
             return Sheet(self.result.finding(), self.head_blocks())
-        sentence, text, *_ = self.text_blocks()
-        blocks = [sentence, text, *self.change_blocks(), *share_lines(self.result), *self.head_blocks()]
+        text = self.text_blocks()[:3]  # down to the legend
+        blocks = [*text, *self.change_blocks(), *share_lines(self.result), *self.head_blocks()]
         return Sheet(self.statement.text(), blocks, self.result.notes())
 
 

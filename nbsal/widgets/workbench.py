@@ -10,7 +10,7 @@ from nbsal.explain.layer_sheet import layer_blocks
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.explain.sentences.decision_facts import TOO_LONG
-from nbsal.render.sheet import Block, Sheet
+from nbsal.render.sheet import Block, Note, Sheet
 from nbsal.support.errors import UnknownName
 from nbsal.support.validation import checked
 from nbsal.widgets.cached_view import PanelJob, TextResult
@@ -157,6 +157,9 @@ class Workbench(HeadView, GameView):
         """What an open panel shows."""
         if name == "heads":
             return [*self.change_blocks(), *self.head_blocks()] if self.effect else self.head_blocks()
+        why = self._no_games if name == "games" else self._layers.get("why", "")
+        if why:
+            return [Note(why)]
         if name == "games":
             return [] if self.token_games is None else game_blocks(self.token_games, self.game, self.at)
         if self.layers is None:

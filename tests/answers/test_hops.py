@@ -14,7 +14,8 @@ from nbsal.explain.sentences.hop_words import find_route
 from nbsal.explain.sentences.reply_sentences import carriers_text
 from nbsal.methods import default
 from nbsal.model.target import Target
-from nbsal.render import sheet_html
+from nbsal.render import sheet_terminal
+from nbsal.render.headline import percent
 from nbsal.widgets import Answers
 from tests.ablation.runs import hide
 from tests.answers import writers
@@ -94,7 +95,8 @@ def test_an_answer_through_the_reply_shows_it_everywhere(tmp_path):
     assert not through.sources().share.equals(answer.sources().share)
     pd.testing.assert_frame_equal(answer.matrix(hops=0), through.through(0).matrix())
     finding = through.facts.part([token])
-    assert carriers_text(finding) in sheet_html.render(through.picture_of([token]).sheet()).replace("&#x27;", "'")
+    copy = sheet_terminal.render(through.picture_of([token]).sheet())
+    assert all(f"{word.text} {percent(word.share, 0)}" in copy for word in finding.through.words)
     assert carriers_text(finding) and not carriers_text(answer.facts.part([token]))
     through.save(tmp_path / "answer.json")
     loaded = nbsal.Answer.load(tmp_path / "answer.json")

@@ -49,6 +49,18 @@ def test_what_may_be_pressed(say, checking, measured, advice, names):
     assert presses(say(checking, measured, advice)) == names
 
 
+def test_rows_of_words_show_what_hiding_them_did_as_soon_as_it_is_known(show, sheet):
+    rows = show("highlight").get_by_role("listbox", name="Strongest words").get_by_role("option")
+    statement, ranked = bench.trait(sheet, "_statements")[0], bench.trait(sheet, "_result")["legends"][0]["ranked"]
+    tokens = ranked["word"]["rows"][2]["tokens"]
+    for number, kind in enumerate(["text", "class"]):
+        said = [statement | {"alone": [[tokens, [kind, f"{number} without it"]]]}]
+        sheet.evaluate("said => window.view.model.set('_statements', said)", said)  # of the same result
+        assert [row.count("without it") for row in rows.all_text_contents()[:4]] == [0, 0, 1, 0]
+        expect(rows.nth(2)).to_contain_text(f"{number} without it")
+        expect(rows.nth(2).locator("strong")).to_have_count(number)
+
+
 def test_a_press_is_asked_of_python(say, sheet):
     for checking, advice, name, request in [
         (OFFERED, "", "Check more words", "check"),

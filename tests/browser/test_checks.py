@@ -195,7 +195,7 @@ def test_a_closed_view_leaves_no_listener(show, sheet, name):
 def test_pointing_and_computing_never_change_the_height(show, sheet, views, name, width):
     sheet.set_viewport_size({"width": width, "height": 900})
     root = show(name, live=True)
-    kinds = {"clouds": ".nbsal-word"}
+    kinds = {"clouds": ".nbsal-words li"}
     words = root.locator(kinds.get(name, ".nbsal-text .nbsal-mark:visible"))
     sheet.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")  # laid out
     before, count = root.bounding_box()["height"], words.count()

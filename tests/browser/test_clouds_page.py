@@ -9,9 +9,12 @@ from tests.browser import bench
 
 TEXTS = [row["text"] for row in nbsal.samples.texts("reviews")[:80]]
 BOXES = """words => words.map(word => {
-  const [box, text] = [...word.children].map(part => part.getBoundingClientRect());
-  return { box: box.toJSON(), text: text.toJSON(), size: parseFloat(word.lastChild.getAttribute("font-size")) };
+  const text = word.querySelector("b");
+  const [box, inner] = [word, text].map(part => part.getBoundingClientRect().toJSON());
+  return { box, text: inner, size: parseFloat(getComputedStyle(text).fontSize) };
 })"""
+
+LENGTHS = "bars => bars.map(bar => parseFloat(getComputedStyle(bar, '::after').width))"
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +42,6 @@ def cloud(root, label):
 
 
 def test_words_stay_inside_their_cloud(show, sheet, few):
-    """That no two words touch is tested with their layout, in nbsal/frontend/test/cloud-layout.test.ts."""
     sheet.set_viewport_size({"width": 300, "height": 900})
     root = show(few)
     for label in ("negative", "positive"):
@@ -104,14 +106,15 @@ def test_only_words_whose_hiding_changes_decisions_stand_out(show, sheet, tested
     for drawn in tested._clouds:
         options = cloud(root, drawn["label"]).get_by_role("option")
         weights = options.evaluate_all(
-            "nodes => nodes.map(node => [node.textContent, getComputedStyle(node.lastChild).fontWeight])"
+            "nodes => nodes.map(({ firstChild: word }) => [word.textContent, getComputedStyle(word).fontWeight])"
         )
         states = {word["word"]: word["state"] for word in drawn["words"]}
         assert len(weights) > 4 and {weight for _, weight in weights} == {"400", "600"}
         assert all((weight == "600") == (states[name] == "changes") for name, weight in weights)
     root.get_by_role("button", name="List", exact=True).click()
     expect(options.first.locator("span")).to_have_text(drawn["words"][0]["cells"])
-    assert options.first.locator("i").bounding_box()["width"] > options.last.locator("i").bounding_box()["width"] > 0
+    bars = options.locator("i").evaluate_all(LENGTHS)
+    assert bars == sorted(bars, reverse=True) and bars[0] > bars[-1] > 0
     root.get_by_role("button", name="Cloud", exact=True).click()
 
 

@@ -78,7 +78,7 @@ def expect_same_scores(rows, expected):
 
 
 def expect_same_decision(decision, expected):
-    names = "caption prediction target names method layer answer about_target signed unit settings percentages".split()
+    names = "caption prediction target names method layer answer signed unit settings percentages".split()
     expected = expected | {"settings": expected["settings"].replace("float64", "float32")}  # the page's precision
     assert {name: decision[name] for name in names} == {name: expected[name] for name in names}
     shares = [dict(each["probabilities"]) for each in (decision, expected)]

@@ -129,7 +129,7 @@ def typed(view):
 def assert_harmless(page, view, name):
     root = page.locator("section.nbsal")
     if name == "clouds":
-        drawn = root.locator(".nbsal-word").evaluate_all("nodes => nodes.map(node => node.textContent)")
+        drawn = root.locator(".nbsal-words b").evaluate_all("nodes => nodes.map(node => node.textContent)")
         assert set(drawn) <= {word["word"] for cloud in view._clouds for word in cloud["words"]} and len(drawn) > 20
     else:
         text = root.locator(".nbsal-text").first if name == "compare" else root.locator(".nbsal-text").last
@@ -144,7 +144,7 @@ def test_hostile_tokens_appear_as_plain_text(show, sheet, hostile, name):
     view = hostile(name)
     root = show(view, live=True)
     assert_harmless(sheet, view, name)
-    for mark in (".nbsal-mark", ".nbsal-switch", ".nbsal-word", "tbody td"):
+    for mark in (".nbsal-mark", ".nbsal-switch", ".nbsal-words li", "tbody td"):
         if root.locator(mark).count() > 1:
             root.locator(mark).nth(1).hover(force=True)
     assert_harmless(sheet, view, name)
@@ -170,12 +170,29 @@ def test_bars_count_words_as_the_sentence_does(show, small):
     saliency = dataclasses.replace(saliency, scores=np.array([0, 1.0, -2.0, 1.0, 0.5, 0]))
     view = Highlight(saliency).wait()
     rows = show(view).get_by_role("listbox", name="Strongest words").get_by_role("option")
-    expect(rows.locator("b")).to_have_text([name for name, _ in saliency.ranked_words(10)])
+    expect(rows.locator("b")).to_have_text([word.label for word in saliency.ranked_words(10)])
     row = dataclasses.replace(saliency.row, text=("warm film", "Warm warm"), segments=(0, 0, 0, 1, 1, 1))
     row = dataclasses.replace(row, offsets=((0, 0), (0, 4), (5, 9), (0, 4), (5, 9), (9, 9)))
     pair = dataclasses.replace(saliency, row=row)
     rows = show(Highlight(pair).wait()).get_by_role("listbox", name="Strongest words").get_by_role("option")
-    expect(rows.locator("b")).to_have_text([name for name, _ in pair.ranked_words(10)])
+    expect(rows.locator("b")).to_have_text([word.label for word in pair.ranked_words(10)])
+
+
+def test_the_line_under_a_text_has_the_words_and_numbers_of_python(show, views):
+    view = views["highlight"]
+    row, words = view._result["legends"][0]["ranked"]["word"]["rows"][0], view._readout
+    root = show("highlight")
+    text, line = root.get_by_role("listbox", name="The text, word by word"), root.locator(".nbsal-readout")
+    text.get_by_role("option", name=row["name"][1], exact=True).hover()
+    side = words["sides"][1 + np.sign(row["share"]).astype(int)].format(100)
+    score, rank = words["score"].format(row["number"]), words["rank"].format(1, text.get_by_role("option").count())
+    expect(line).to_contain_text(f"{side} \u00b7 {rank} \u00b7 {score}")
+    for number, modifiers in enumerate([[], ["Shift"]]):
+        text.get_by_role("option").nth(3 * number).click(modifiers=modifiers)
+    root.page.mouse.move(0, 0)
+    together, _ = words["together"].split("{}")
+    expect(line).to_contain_text(words["words"].format(4))
+    expect(line).to_contain_text(together)
 
 
 @pytest.mark.parametrize("theme, paper", [("light", "rgb(255, 255, 255)"), ("dark", "rgb(18, 19, 22)")])

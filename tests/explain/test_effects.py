@@ -1,10 +1,14 @@
 """One check of every kind of target: what was hidden, what came out, and random sets beside it, as one frame."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import nbsal
+from nbsal.explain.text_sheet import word_bars
+from nbsal.render.headline import percent
 from nbsal.support.errors import InputError
 from tests.cases import cases
 
@@ -33,6 +37,30 @@ def test_a_decision_has_its_effects(model, text, target):
     saliency = nbsal.Explainer(nbsal.load(model), "gradxact")(text, target, check=True)
     check_frame(saliency.effects(), "alone", "random")
     assert saliency.effects()["outcome"].iloc[0] == saliency.check.whole.prediction
+
+
+@cases(
+    "model, text, turns",
+    [
+        ("demo/reviews-small", "Warm, warm and funny film.", False),
+        ("demo/reviews-small", "A dull film.", True),
+        ("demo/answers", ("Who wrote it?", "Nora Smith wrote the long book in May."), True),
+    ],
+)
+def test_the_list_of_words_shows_what_hiding_each_did(model, text, turns):
+    saliency = nbsal.Explainer(nbsal.load(model), "gradxact")(text, check=True)
+    check, alone = saliency.check, dict(saliency.statement().alone)
+    assert len(alone) == len(check.alone) > 1
+    for word, outcome in zip(check.candidates, check.alone, strict=True):
+        kind, said = alone[tuple(i for number in word.words for i in saliency.words[number].tokens)]
+        assert said.startswith(percent(outcome.value)) or outcome.value > 0.999
+        assert kind == ("class" if outcome.prediction != saliency.prediction else "text")
+    assert ("class" in [kind for kind, _ in alone.values()]) == turns
+    (*_, table) = word_bars(saliency)
+    ranked = saliency.ranked_words(10)
+    assert [row[3] for row in table.rows] == [[alone[word.tokens]] if word.tokens in alone else "" for word in ranked]
+    (*_, table) = word_bars(replace(saliency, checks={}))
+    assert {len(row) for row in table.rows} == {3}
 
 
 @cases("first, second, raises", [("positive", "negative", False), ("negative", "positive", True)])

@@ -347,11 +347,11 @@ def test_a_check_is_restored_from_json():
 def test_lists_of_words_count_them_as_sentences_do():
     saliency = bench.saliency_of(["warm", "film", "Warm", "warm"])
     saliency = replace(saliency, scores=np.array([0, 1.0, -2.0, 1.0, 0.5, 0]))
-    assert saliency.ranked_words(6) == [("warm × 3", 2.5), ("film", -2.0)]
+    assert [(word.label, word.score) for word in saliency.ranked_words(6)] == [("warm × 3", 2.5), ("film", -2.0)]
     offsets = ((0, 0), (0, 4), (5, 9), (0, 4), (5, 9), (9, 9))
     row = replace(saliency.row, text=("warm film", "Warm warm"), segments=(0, 0, 0, 1, 1, 1), offsets=offsets)
     pair = replace(saliency, row=row)
-    names = [name for name, _ in pair.ranked_words(6)]
+    names = [word.label for word in pair.ranked_words(6)]
     assert names == ["film (first text)", "Warm × 2 (second text)", "warm (first text)"]
     page = unescape(saliency.render_html())
     assert "warm × 3" in page

@@ -9,9 +9,11 @@ from matplotlib.figure import Figure
 from nbsal.methods.labels import look
 from nbsal.render import colours, sheet_png
 from nbsal.render.html import ScoredSpan
+from nbsal.render.lettering import Run, break_lines
 from nbsal.render.line_text import LineText
 from nbsal.render.looks import RANDOM
 from nbsal.render.sheet import Marked, Sheet
+from tests.cases import cases
 
 SPANS = [
     ScoredSpan("for ", 1.0),
@@ -50,3 +52,21 @@ def test_a_method_looks_the_same_in_every_variant_and_place_and_its_layers_diffe
     assert look("random", 5).colour == RANDOM
     layers = [look(f"decoded Grad-CAM l{layer}") for layer in (3, 4, 5, 6)]
     assert len({one.colour for one in layers}) == 1 and len({one.line for one in layers}) == 4
+
+
+@cases(
+    "text, order",
+    [
+        ("I saw فيلم جيد today", "I saw جيد فيلم today"),
+        ("قال John Smith نعم", "نعم John Smith قال"),
+        ("فيلم 12 34 جيد", "جيد 34 12 فيلم"),
+        ("a فيلم 12 34 b", "a 34 12 فيلم b"),
+        ("film 12 جيد", "film 12 جيد"),
+        ("הסרט (so good) טוב", "טוב (so good) הסרט"),
+    ],
+)
+def test_words_of_two_directions_stand_in_the_order_of_their_scripts(text, order):
+    placed = sorted(break_lines([[Run(text, 13)]], 1000), key=lambda piece: piece.left)
+    assert " ".join(piece.run.text for piece in placed if not piece.run.text.isspace()) == order
+    ends = [piece.left + piece.run.width for piece in placed]
+    assert ends[:-1] == pytest.approx([piece.left for piece in placed[1:]]), "each begins where another ends"

@@ -13,9 +13,12 @@ from nbsal.evaluation import cache
 from nbsal.evaluation.audit.result import Audit as FinishedAudit
 from nbsal.render.headline import plain
 from nbsal.render.names import word_name
+from nbsal.render.sheet import Balance, Bar
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Audit, Browse
+from nbsal.widgets.content import audit_blocks
 from tests.raising import refuses
+from tests.widgets.test_copies import cells
 from tests.widgets.test_view import from_page
 
 ROWS = nbsal.samples.texts("reviews")[:60]
@@ -197,7 +200,9 @@ def test_without_labels_there_are_flips_alone(audit):
     changed = [remark[1].startswith("→") for remark in remarks(view).values()]
     assert len(numbers) == top.texts and changed == sorted(changed, reverse=True) and sum(changed) == min(top.flips, 12)
     html = view.to_html()
-    assert "Flips" in html and view.to_png()[:4] == b"\x89PNG"
+    assert "changes" in html and view.to_png()[:4] == b"\x89PNG"
+    lengths = [row["cells"][2]["right"][0] for row in view._words["rows"]]
+    assert [bar.share for bar in cells(view, Bar)] == lengths[: audit_blocks.ROWS] and lengths
 
 
 def test_two_models_stand_side_by_side(audit):
@@ -215,6 +220,9 @@ def test_two_models_stand_side_by_side(audit):
     assert all(words.startswith("A: ") and " · B: " in words for _, words in remarks(view).values())
     assert plain(view._headline).startswith("A: ") and " B: " in plain(view._headline)
     assert f"{frame.corrects} | {frame.corrects_other}" in view.to_html()
+    bars = [(bar.broken, bar.corrected) for bar in cells(view, Balance)]
+    sent = [zip(row["cells"][3]["left"], row["cells"][4]["right"], strict=True) for row in view._words["rows"]]
+    assert bars == [pair for pairs in sent[: audit_blocks.ROWS] for pair in pairs]
 
 
 def test_an_explainer_audits_in_the_background_and_resumes(explain, audit, monkeypatch):
@@ -309,9 +317,10 @@ def test_words_and_slices_beyond_chance_are_marked(audit):
     assert [bool(row["kind"]) for row in view._words["rows"]] == [True]
     slices = [bool(row["mark"]) for row in view._slices["rows"]]
     assert set(slices) == {True, False}
-    assert view.to_html().count("\N{BLACK DIAMOND}") == 1 + len(certain.beyond_chance[1])
+    legend = view._words["note"].count("\N{BLACK DIAMOND}")
+    assert legend and view.to_html().count("\N{BLACK DIAMOND}") == legend + 1 + len(certain.beyond_chance[1])
     assert view.picked == [first.word] and ("for", f"“{first.word}”") in [*map(tuple, view._headline)]
-    assert f"“{first.word}”" in without_markup(view.to_html()).split("Flips")[0], "marked without colours too"
+    assert f"“{first.word}”" in without_markup(view.to_html()).split("breaks")[0], "marked without colours too"
     assert certain.sentence.startswith("Hiding") and not audit.sentence.startswith("Hiding")
 
 

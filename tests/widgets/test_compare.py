@@ -11,6 +11,7 @@ from nbsal.evaluation.rankings import kendall
 from nbsal.explain.sentences.decision_facts import Candidate, Check, Outcome
 from nbsal.render.headline import confidence, percent
 from nbsal.render.scores import score_text
+from nbsal.render.sheet import Line
 from nbsal.widgets import Compare, Highlight, checked_view
 from nbsal.widgets.compare import ComparedPair
 from nbsal.widgets.page import wire
@@ -178,6 +179,17 @@ def test_decisions_that_differ_come_first(small, other):
     both = Compare(explain, text=TEXT, target="negative", other_target="negative", other_method="simple").wait()
     assert re.match(r"positive, [\d.]+\u202f%\. Both explain negative\. ", both.result.caption())
     assert by_target._result["same_model"]
+    for view, badges in ((by_models, ["A", "B"]), (by_target, ["A", "B"]), (both, [])):
+        lines = [block.items for block in view.sheet().blocks if isinstance(block, Line)]
+        assert [first for first, *_ in lines if isinstance(first, str)] == badges and lines
+    chosen = [
+        item.name
+        for items in by_target.sheet().blocks
+        if isinstance(items, Line)
+        for item in items.items[1:]
+        if item.chosen
+    ]
+    assert chosen == ["positive", "negative"]
 
 
 def test_one_word_has_no_ranking(small):
@@ -203,7 +215,7 @@ def test_it_exports(view):
     assert view.to_html().count("funny") >= 3 and view.result.caption() in view.to_html()
     assert "A higher" not in view.to_html()
     view.difference = True
-    assert "For: A higher. Against: B higher." in view.to_html()
+    assert all(end in view.to_html() for end in ("A higher", "B higher"))
     assert view.to_frame()["difference"].equals(view.to_frame()["first"] - view.to_frame()["second"])
 
 
@@ -232,6 +244,8 @@ def test_hiding_says_which_of_both_is_right():
         assert (compared.statement().state == "supported") == (right in pair)
         assert len(compared.statement().effects) == 4, "a word and a random word of each"
     assert "Hiding" not in ComparedPair(right, dataclasses.replace(right, checks={})).caption()
+    margin = checked({"warm": 2.0, "funny": 1.0, "film": 0.1}, "warm", -0.71239, probable=False)
+    assert "\u22120.7124" in ComparedPair(margin, margin, level="word").caption()
     turned = ComparedPair(wrong, right, level="word")
     assert turned.caption().startswith("warm, 90.0\u202f%. A counts warm against, B for. Hiding"), "first of all"
     assert turned.heading().startswith("1 word with opposite signs")

@@ -17,6 +17,7 @@ class Tokens(SimpleNamespace):
 
     tokens = ("[CLS]", "un", "##warm", "!", "[SEP]")
     content = (1, 2, 3)
+    special = (True, False, False, False, True)
     words = (Word("unwarm", 0, 6, 0, (1, 2)), Word("!", 6, 7, 0, (3,)))
     parts = ("unwarm!",)
     segments = (0,) * 5

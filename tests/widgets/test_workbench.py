@@ -189,6 +189,7 @@ def test_a_text_beyond_the_models_length_has_neither_layers_nor_games(load):
     view.wait()
     assert view.result.provenance["windows"] > 1 and "longer than the model reads" in view._layers["why"]
     assert view._no_games == TOO_LONG and view.token_games is None and view.remaining == []
+    assert {why for why in (view._no_games, view._layers["why"]) if why in str(view)} == {TOO_LONG, view._layers["why"]}
     view.text = TEXT
     assert view.wait()._game and view._layers["scores"] and not view._no_games
 

@@ -8,6 +8,8 @@ from itertools import combinations
 from typing import Any, Literal
 
 from nbsal.explain.sentences.function_words import is_function_word
+from nbsal.render.headline import confidence
+from nbsal.render.scores import value_text
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
@@ -180,6 +182,10 @@ class Check:
         before, after = (_log_odds(value) if self.probable else value for value in (self.whole.value, outcome.value))
         return after - before if self.raises else before - after
 
+    def text(self, value: float) -> str:
+        """A value as sentences have it."""
+        return confidence(value) if self.probable else value_text(value)
+
     def turns(self, outcome: Outcome) -> bool:
         """Whether the decision is another one without the words."""
         return bool(outcome.prediction) and outcome.prediction != self.whole.prediction
@@ -219,7 +225,7 @@ class DecisionFacts:
     `about_target` is False for methods whose scores do not depend on the target; `parts` are the names of the parts of
     a text that has several, "" for one that needs no name; `special` is the share of the score on special tokens;
     `place` says of which words a tagger decides, and `also` has the other labels that a text has, with their
-    probabilities; `method` is the name of what gave the scores.
+    probabilities; `method` is the name of what gave the scores; `unscored` says that it gave no number for any word.
     """
 
     prediction: str
@@ -236,6 +242,7 @@ class DecisionFacts:
     place: str = ""
     also: tuple[tuple[str, float], ...] = ()
     method: str = ""
+    unscored: bool = False
 
     @property
     def name(self) -> str:

@@ -47,7 +47,7 @@ class Statement:
 
     `effects` are (what was hidden, the value as text, the probability or None). `advice` is what may tell more: another
     method ("rescue"), or a search for words that turn the decision. `badge` says in a few words how far the sentence
-    was checked.
+    was checked. `alone` has the tokens of each word that was hidden alone, with the value then.
     """
 
     sentence: list[Phrase]
@@ -56,6 +56,7 @@ class Statement:
     effects: tuple[tuple[str, str, float | None], ...] = ()
     advice: Advice = ""
     badge: str = ""
+    alone: tuple[tuple[tuple[int, ...], Phrase], ...] = ()
 
     @property
     def notes(self) -> list[str]:
@@ -84,7 +85,7 @@ def statement(facts: DecisionFacts) -> Statement:
         return Statement(lead)
     if not any(score for _, score, _ in facts.words):
         state: State = "unchecked" if check is None else check.state
-        badge = NOT_CHECKED if check is None else _Checked(facts, check).badge()
+        badge = _Checked(facts, check).badge() if check is not None and check.tried else NOT_CHECKED
         return Statement(phrases(lead, " ", _every_zero(facts)), state, advice=_rescue(facts), badge=badge)
     if check is None or facts.heads_off is not None:
         return Statement(phrases(lead, " ", _scores(facts)), badge=NOT_CHECKED)
@@ -163,6 +164,8 @@ def _rescue(facts: DecisionFacts) -> Advice:
 
 def _every_zero(facts: DecisionFacts) -> str:
     """Why every word may score 0, and what to do."""
+    if facts.unscored:
+        return "No word has a score: on this text the method divides 0 by 0. Try occlusion."
     if facts.special:
         return "Every word scores 0: all of the score is on special tokens. Try another layer, or occlusion."
     if facts.method == OCCLUSION:
@@ -223,7 +226,7 @@ class _Checked:
         if check.probable and check.tried > 1:
             sets = f"None of the {check.tried} sets of {check.unit}s that the scores propose turns it: without "
             return phrases(sets, named, would, more, ".", self._searched())
-        them, value = "them" if len(check.named) > 1 else "it", self._value(check.together.value)
+        them, value = "them" if len(check.named) > 1 else "it", self.check.text(check.together.value)
         return phrases("The scores name ", named, f", but without {them} nothing changes ({value})", more, ".")
 
     def badge(self) -> str:
@@ -237,7 +240,7 @@ class _Checked:
         check = self.check
         if not check.named:
             return ""
-        before, without = self._value(check.whole.value).removesuffix("\u202f%"), self._value(check.stated.value)
+        before, without = check.text(check.whole.value).removesuffix("\u202f%"), check.text(check.stated.value)
         random = f"; {self._draws()}: {self._bound()}" if check.random else ""
         return f"{before} → {without}{random}"
 
@@ -251,7 +254,7 @@ class _Checked:
             of = f", the largest change of {len(check.random)}" if len(check.random) > 1 else ""
             pairs.append((phrases(f"{self._count()}{of}"), check.largest_random.value))
         values = [(f"without {plain(names)}", value) for names, value in pairs]
-        return [(label, self._value(value), value if check.probable else None) for label, value in values]
+        return [(label, self.check.text(value), value if check.probable else None) for label, value in values]
 
     def advice(self) -> Advice:
         """Another method where hiding does not support this one; a search where no set that was tried did anything."""
@@ -263,7 +266,7 @@ class _Checked:
 
     def _would(self, outcome: Outcome) -> list[Phrase]:
         """ "it would be negative (positive 12 %)" or "it would still be positive, at 61 %" """
-        name, value = self.facts.name, self._value(outcome.value)
+        name, value = self.facts.name, self.check.text(outcome.value)
         if not outcome.prediction:
             return phrases(f" it would be {value}")
         if self.check.turns(outcome):
@@ -279,7 +282,7 @@ class _Checked:
     def _largest_random(self) -> str:
         """The value without those random words that change it most."""
         outcome = self.check.largest_random
-        return "" if outcome is None else self._value(outcome.value)
+        return "" if outcome is None else self.check.text(outcome.value)
 
     def _bound(self) -> str:
         """What the values of all random draws keep to."""
@@ -310,16 +313,12 @@ class _Checked:
         for number in set(range(len(check.alone))) - set(check.main):
             if check.effect(check.alone[number]) < 0 and check.moves(check.alone[number]):
                 side = "for" if check.raises else "against"
-                return phrases(
-                    " ", self._names([number]), f" speaks {side} it: {self._value(check.alone[number].value)} without."
-                )
+                without = check.text(check.alone[number].value)
+                return phrases(" ", self._names([number]), f" speaks {side} it: {without} without.")
         return []
 
     def _names(self, numbers: Sequence[int]) -> list[Phrase]:
         return named_words([self.check.candidates[number] for number in numbers], self.facts)
-
-    def _value(self, value: float) -> str:
-        return confidence(value) if self.check.probable else f"{value:.4g}".replace("-", "\u2212")
 
     def _count(self) -> str:
         """ "three random words" """

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatPercent, formatScore, formatScores, nameInSentence } from "../src/page/format";
+import { formatPercent, formatScore, formatScores, nameInSentence } from "../src/live/format";
 
 test("scores are short and signed", () => {
   const scores = [0, 0.42, -1.5, 1234, 12345, 0.00012].map((score) => formatScore(score));

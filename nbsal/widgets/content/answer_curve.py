@@ -10,6 +10,7 @@ from nbsal.explain.judgement import BAND, Judgement
 from nbsal.explain.sentences.reply_sentences import likelihood
 from nbsal.methods.facts import label_of
 from nbsal.render.headline import number_word
+from nbsal.render.sheet import Block, Chart, ChartLine, Heading, Note
 from nbsal.widgets.content import line_chart
 
 CARRIES = 0.5  # share of the whole drop that makes the first sentences the ones that carry the reply
@@ -23,6 +24,28 @@ class HidingCurve:
 
     judgement: Judgement | None
     trait: dict[str, Any]
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The same in copies."""
+        trait = self.trait
+        if "why" in trait:
+            return [Note(trait["why"])]
+        curves = [
+            ChartLine(
+                line["name"],
+                line["at"],
+                line["values"],
+                (line["low"], line["high"]) if "low" in line else None,
+                line["random"],
+            )
+            for line in trait["lines"]
+        ]
+        point = curves[0].steps[0], curves[0].values[0]
+        chart = Chart(
+            curves, trait["quantity"], trait["axes"]["label"], trait["axes"]["ticks"], trait["band"], point=point
+        )
+        return [Heading([("text", trait["finding"])], trait["note"]), chart]
 
 
 def hiding_curve(curve: Judgement, answer: Answer) -> HidingCurve:

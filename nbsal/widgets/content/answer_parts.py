@@ -1,7 +1,7 @@
 """What the Answers view shows of an answer: its tokens by source, its matrix, and what hiding sources changes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,15 @@ import numpy as np
 from nbsal.ablation import tables
 from nbsal.ablation.texts import REMOVE
 from nbsal.explain.answer import Answer
-from nbsal.explain.answer_page import AnswerPicture
+from nbsal.explain.answer_page import (
+    COLUMN,
+    SCORES,
+    cell_text,
+    reply_likelihood,
+    rivals_of,
+    route_words,
+    share_texts,
+)
 from nbsal.explain.prompt.reading import PromptWithReply, Unit
 from nbsal.explain.prompt.sources import Source
 from nbsal.explain.scoring.hops import Count
@@ -23,14 +31,16 @@ from nbsal.methods import labels
 from nbsal.render.headline import Phrase, percent
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
-from nbsal.support.validation import plural
+from nbsal.widgets.content import legends
 from nbsal.widgets.content.answer_curve import HidingCurve
-from nbsal.widgets.content.legends import divided
 from nbsal.widgets.explainer_view import method_traits
 from nbsal.widgets.page import wire
 
-HOPS = 2  # hops whose words are shown
-LEAST = 0.005  # share of a source below which it is called 0
+READOUT = legends.READOUT | {
+    "hint": "Choose words of the reply, or of a source.",
+    "sides": ("scores against {}, {}\u202f%", "scores for {}, {}\u202f%", "scores for {}, {}\u202f%"),
+}
+SO_FAR = "the reply so far"
 RIVALS = 3  # of a word the model is unsure of
 
 
@@ -209,15 +219,15 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
     matrix = PhraseMatrix.from_facts(answer.facts)
     if contrast is not None and result.span is not None:
         matrix = PhraseMatrix.from_rival(contrast, result.span.tokens[0])
+    columns = [*(name.sentence for name in reply_facts.source_names(reading.prompt.sources)), SO_FAR]
     units = [*reading.reply_units("word"), *reading.reply_units("sentence")]
     prepared = [content, answer.facts.opened(), *(list(unit.tokens) for unit in units), *map(list, phrases(reading))]
     unique = {tuple(tokens): tokens for tokens in prepared if tokens}.values()
-    logprobs = [statistics.logprob[token] for token in content]
     return {
         "start": reading.start,
         "logprobs": [None if value != value else round(value, 4) for value in statistics.logprob.tolist()],
         "chances": [sentences.likelihood_text([value]) for value in statistics.logprob.tolist()],
-        "likelihood": f"{sentences.likelihood_text(logprobs)} \N{MIDDLE DOT} {plural(len(content), 'token')}",
+        "likelihood": reply_likelihood(answer),
         "rivals": {
             at: rivals_of(answer, at) for tokens in unique if (at := answer.facts.rival_place(tokens)) is not None
         },
@@ -225,16 +235,22 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
         "phrases": [list(tokens) for tokens in matrix.tokens],
         "names": list(matrix.names),
         "matrix": matrix.shares.round(5).tolist(),
+        "cells": [[cell_texts(share, name) for share, name in zip(row, columns, strict=True)] for row in matrix.shares],
         "finding": matrix.finding,
-        "unit": "% of each phrase’s score, by source",
+        "unit": SCORES,
         "name": "the reply",
-        "so_far": {"short": "So far", "name": "the reply so far"},
+        "so_far": {"short": COLUMN, "name": SO_FAR},
         "next": [next_text(rivals[:RIVALS]) for rivals in statistics.rivals],
         "linear": answer.linear or answer.hops != 0,
-        "generated": answer.provenance.get("reply") == "generated",
         "measured": [] if evidence is None else list(evidence.by_source),
         "parts": [part_trait(result, tokens) for tokens in unique],
     }
+
+
+def cell_texts(share: float, source: str) -> tuple[str, str]:
+    """A cell of the matrix, and what is said of it."""
+    against = "against it " if share < 0 else ""
+    return cell_text(share), f"{percent(abs(share), 0)} {against}from {source}"
 
 
 def part_trait(result: AnswerResult, tokens: Sequence[int], scores: Floats | None = None) -> dict[str, Any]:
@@ -256,12 +272,7 @@ def part_trait(result: AnswerResult, tokens: Sequence[int], scores: Floats | Non
 
 def shares_trait(answer: Answer, facts: PartFacts, scores: Floats) -> dict[str, Any]:
     """The shares of the sources, and how the scores divide between words and special tokens."""
-    row = answer.reading.row
-    special = [i for i, is_special in enumerate(row.special) if is_special]
-    return {
-        "shares": [percent(share if abs(share) >= LEAST else 0.0, 0) for share in facts.shares],
-        "legend": divided(row, scores, special),
-    }
+    return {"shares": share_texts(facts), "legend": legends.divided(answer.reading.row, scores)}
 
 
 def changes_trait(facts: PartFacts, left: Sequence[float]) -> list[tuple[str, str]]:
@@ -280,13 +291,8 @@ def struck_trait(strikes: Strikes | None, facts: PartFacts, at: Sequence[int]) -
 
 def through_trait(facts: PartFacts) -> dict[str, Any]:
     """What came through earlier words of the reply: how much, in words, and by hop the words that carried it."""
-    through = facts.through
-    if through is None:
-        return {}
-    part = f"“{facts.part}”" if facts.part else "the reply"
-    hops = [[[list(word.tokens), word.text, percent(word.share, 0)] for word in hop] for hop in through.hops if hop]
-    lead = f"{percent(through.share, 0)} of the scores of {part} came through"
-    return {"lead": lead, "then": "and from there through", "hops": hops[:HOPS]}
+    lead, then, hops = route_words(facts)
+    return {"lead": lead, "then": then, "hops": hops} if lead else {}
 
 
 def chosen_trait(result: AnswerResult, selected: Sequence[int]) -> dict[str, Any]:
@@ -317,21 +323,6 @@ def chosen_trait(result: AnswerResult, selected: Sequence[int]) -> dict[str, Any
 def next_text(rivals: Sequence[tuple[str, float]]) -> str:
     """The likeliest other tokens in the place of one."""
     return ", ".join(f"“{plain_token(name)}” {sentences.likelihood(share)}" for name, share in rivals)
-
-
-def rivals_of(answer: Answer, at: int) -> list[tuple[str, str, str]]:
-    """What the model would write in place of a token without a source, and its own next choice.
-
-    Each has the name of its token, its text, and its probability in words, if that is known.
-    """
-    known = dict(answer.statistics.rivals[at])
-    without = [row[at] for row in answer.evidence.instead] if answer.evidence is not None else []
-    names = dict.fromkeys([*without, *list(known)[:1]])
-    return [
-        (name, plain_token(name), sentences.likelihood(known[name]) if name in known else "")
-        for name in names
-        if any(map(str.isalnum, name))
-    ]
 
 
 def span_scores(answer: Answer, tokens: Sequence[int]) -> SpanScores:
@@ -370,23 +361,6 @@ def signed_by_hiding(scores: Floats, units: Sequence[Unit], evidence: Evidence, 
             at = [position for unit in inside for position in unit.tokens]
             scores[at] = -np.abs(scores[at])
     return scores
-
-
-def picture(result: AnswerResult, selected: Sequence[int], struck: Sequence[Struck]) -> AnswerPicture:
-    """A result as a static picture: of the selected words, of a token rather than its rival, or of the whole reply."""
-    answer, own = result.answer, result.span
-    taken = {position for entry in struck for position in struck_tokens(answer.reading, entry)}
-    if own is not None and own.rival:
-        return replace(answer.picture_of(own.tokens, own.scores, result.contrast), struck=frozenset(taken))
-    fits = own is not None and list(own.tokens) == (list(selected) or answer.reading.content)
-    return replace(answer.picture_of(selected, own.scores if own and fits else None), struck=frozenset(taken))
-
-
-def struck_tokens(reading: PromptWithReply, struck: Struck) -> list[int]:
-    """The positions that are taken out."""
-    units = [unit.tokens for unit in reading.units("sentence") if unit.source == struck.source]
-    chosen = units if struck.sentence is None else units[struck.sentence :][:1]
-    return [token for tokens in chosen for token in tokens]
 
 
 def span_trait(span: SpanScores | None) -> dict[str, Any]:

@@ -210,7 +210,7 @@ def words_trait(audit: Audit, is_complete: bool, picked: int) -> Wired:
     in_list = plain(in_row([[("text", word)] for word in [*idle[:LISTED], *more]]))
     return {
         "heading": words_heading(audit) if is_complete else f"{plural(len(audit.words), 'word')} tried so far",
-        "note": f"A: {own[0]} · B: {own[1]}" if len(own) > 1 else "",
+        "note": " · ".join([*([f"A: {own[0]}", f"B: {own[1]}"] if len(own) > 1 else []), *_signs(records)]),
         "tip": tables.adjustment(audit),
         "columns": ["Word", "speaks for", "texts", *(title for title, *_ in (JUDGED if judged else NEUTRAL))],
         "rows": [_word(row, ends, most, judged) for row in records if changes[row["word"]]],
@@ -226,17 +226,16 @@ def _hide_label(count: int) -> str:
 
 
 def slices_trait(audit: Audit) -> Wired:
-    """The slices as bars on an axis from 0 to the largest rate."""
+    """The slices as bars from 0 to the largest rate."""
     if audit.labels is None or not len(audit.slices):
         return {}
     frame, beyond = slices.without_complements(audit), set(audit.beyond_chance[1].index)
     rows: list[Any] = list(frame.itertuples())
-    most = max(0.01, float(frame[["high", "rest"]].max().max()))
+    most = max(0.01, float(frame[["high", "rest"]].max().max()))  # the length of the longest bar
     differ = "differs" if len(beyond) == 1 else "differ"
     return {
         "heading": f"{len(beyond)} of {plural(len(audit.slices), 'slice')} {differ} from all other texts beyond chance",
         "note": "bar: error rate · line: 95 % interval · tick: all other texts",
-        "axis": ["0", percent(most / 2, 0), percent(most, 0)],
         "rows": [
             {
                 "name": _slice_name(row),
@@ -305,6 +304,14 @@ def _word(row: Mapping[Any, Any], ends: Sequence[str], most: int, judged: bool) 
         "values": [row["word"], label, int(row["texts"]), *(_number(each[0]) for each in values)],
         "line": "".join(_measured(row, label, ends, judged)),
     }
+
+
+def _signs(records: Sequence[Mapping[Any, Any]]) -> list[str]:
+    """What each sign after a word says."""
+    signs: dict[str, list[str]] = {}
+    for kind in dict.fromkeys(KINDS[row["kind"]] for row in records if row["kind"]):
+        signs.setdefault(kind[0], []).append(kind[2:])
+    return [f"{sign} {' or '.join(said)}" for sign, said in signs.items()]
 
 
 def _cell(most: int, column: tuple[str, str, str], values: Sequence[Any]) -> str | dict[str, list[float]]:

@@ -188,9 +188,9 @@ class ComparedPair:
         if difference:
             tokens = replace(self, level="token")
             largest = [top or 1.0 for top in self.largest]
-            scores = tokens.first.scores / largest[0] - tokens.second.scores / largest[1]
+            scores = tokens.first.known_scores / largest[0] - tokens.second.known_scores / largest[1]
             spans = replace(self.first, scores=scores).scored_spans(self.level)
-            texts.append(("For: A higher. Against: B higher.", Marked(spans, 1.0)))
+            texts.append(("", Marked(spans, 1.0, difference=True)))
         return texts
 
     def notes(self) -> list[str]:
@@ -224,7 +224,7 @@ class ComparedPair:
     @cached_property
     def _scores(self) -> tuple[Floats, Floats]:
         if self.level == "token":
-            return self.first.scores, self.second.scores
+            return self.first.known_scores, self.second.known_scores
         first, second = (np.array(saliency.word_scores) for saliency in self.rows())
         return first, second
 

@@ -6,6 +6,7 @@ from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentences.decision_facts import HALF, Check, Outcome
 from nbsal.explain.sentences.statement import NOT_CHECKED, Statement, named_words
 from nbsal.render.headline import Phrase, change_words, phrases
+from nbsal.render.scores import value_text
 
 BADGES = ("A", "B")
 SUPPORTED = {(True, True): "both", (True, False): "A", (False, True): "B", (False, False): "neither"}
@@ -95,6 +96,6 @@ def _clause(saliency: Saliency, badge: str, name: str) -> list[Phrase]:
 def _values(check: Check, outcome: Outcome) -> tuple[str, str]:
     """The value of the whole text and that of an outcome."""
     if not check.probable:
-        return f"{check.whole.value:.4g}", f"{outcome.value:.4g}"
+        return value_text(check.whole.value), value_text(outcome.value)
     before, after = change_words(check.whole.value, outcome.value)
     return before, after

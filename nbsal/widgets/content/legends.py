@@ -8,15 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.explain.explained import Floats
+from nbsal.explain.explained import MOST, Floats, share_texts, share_warning, special_share
 from nbsal.explain.ranked import Ranked, Ranker
 from nbsal.model.text.tokens import Row
-from nbsal.render.headline import name_in_sentence, percent
+from nbsal.render.headline import name_in_sentence
+from nbsal.render.html import label
 from nbsal.render.scores import score_text, score_texts
 
-MOST = 0.5  # share of the score on special tokens above which a reader is warned
-ALMOST_ALL = 0.8  # of that share
 LEVELS = ("word", "token")
+READOUT = {  # what is said under a text of a word, or of several; the page fills the gaps
+    "hint": "Point at a word to see its score.",
+    "sides": ("against, {}\u202f%", "{}\u202f%", "for, {}\u202f%"),
+    "zero": "score 0",
+    "rank": "rank {} of {}",
+    "score": "score {}",
+    "words": "{} words",
+    "tokens": "{} tokens",
+    "together": "together {}\u202f%",
+}
 LISTED = 8  # special tokens in a tooltip
 
 Words = tuple[list[str], list[tuple[int, int]]]  # the words of a text, and each token with the place of its word
@@ -24,12 +33,11 @@ Words = tuple[list[str], list[tuple[int, int]]]  # the words of a text, and each
 
 def legends(row: Row, rows: Iterable[Floats]) -> list[dict[str, Any]]:
     """The words and shares beside each row of scores of a text."""
-    words, content = _words(row), set(row.content)
-    special = [i for i in range(len(row)) if i not in content]
+    words = _words(row)
     rankers = {level: Ranker(row, level) for level in LEVELS}
     clean = map(np.nan_to_num, rows)
     return [
-        divided(row, scores, special)
+        divided(row, scores)
         | {"strongest": _strongest(words, scores)}
         | {"ranked": {level: _ranked(ranker.strongest(scores)) for level, ranker in rankers.items()}}
         for scores in clean
@@ -55,23 +63,15 @@ def _ranked(words: list[Ranked]) -> dict[str, Any]:
     }
 
 
-def divided(row: Row, scores: Floats, special: list[int]) -> dict[str, Any]:
+def divided(row: Row, scores: Floats) -> dict[str, Any]:
     """How a row of scores divides between words and special tokens."""
-    sizes = np.abs(scores)
-    total, on_special = float(sizes.sum()), float(sizes[special].sum())
-    share = on_special / total if total else 0.0
+    share, special = special_share(row, scores), np.flatnonzero(row.special)[:LISTED]
     return {
         "special": round(share, 4),
-        "shares": [f"{percent(1 - share, 0)} of the score on words", f"{percent(share, 0)} on special tokens"],
-        "tokens": ", ".join(f"{row.tokens[i]} {score_text(float(scores[i]))}" for i in special[:LISTED]),
-        "warning": _warning(row, sizes, special, on_special) if share > MOST else "",
+        "shares": share_texts(share),
+        "tokens": ", ".join(f"{row.tokens[i]} {score_text(float(scores[i]))}" for i in special),
+        "warning": share_warning(row, scores) if share > MOST else "",
     }
-
-
-def _warning(row: Row, sizes: Floats, special: list[int], on_special: float) -> str:
-    most = [row.tokens[i] for i in special if sizes[i] > ALMOST_ALL * on_special]
-    where = f", almost all on {most[0]}" if most else ""
-    return f"Most of the score lies on special tokens{where}. Colours compare the words alone."
 
 
 def _words(row: Row) -> Words:
@@ -97,4 +97,4 @@ def _strongest(words: Words, scores: Floats) -> dict[str, list[str]]:
 
 
 def _named(text: str, score: float) -> list[str]:
-    return [name_in_sentence(text), score_text(score)] if score else ["", ""]
+    return [name_in_sentence(label(text)), score_text(score)] if score else ["", ""]

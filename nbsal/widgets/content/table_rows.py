@@ -24,7 +24,8 @@ def table_blocks(page: TablePage, start: Callable[[int], str]) -> list[Block]:
     rows = [_cells(entry) for entry in page.rows]
     rows += [[str(number), [("quiet", start(number))], "", ""] for number in page.waiting]
     opened = next((at for at, entry in enumerate(page.rows) if entry.number == page.opened_number), None)
-    return [CellTable(rows, HEADINGS, chosen=opened), Note(page.position())]
+    empty = [] if rows else [Note(HINTS["empty"])]
+    return [CellTable(rows, HEADINGS, chosen=opened), *empty, Note(page.position())]
 
 
 def _cells(entry: Entry) -> list[Cell]:
@@ -32,19 +33,21 @@ def _cells(entry: Entry) -> list[Cell]:
     if entry.remark:
         text = replace(text, parts=[*text.parts, [html.ScoredSpan(entry.remark[1])]])
     wrong = f"\n\N{BALLOT X} labelled {entry.label}" if entry.misclassified else ""
-    against = "\nagainst" if entry.against else ""
+    verdict = f"{entry.name} {_share(entry)}".rstrip()
     return [
         str(entry.number),
         text,
-        phrases(entry.verdict, ("quiet", wrong)),
-        phrases(html.label(entry.top), ("quiet", against)),
+        phrases(verdict, ("quiet", wrong)),
+        [("against" if entry.against else "text", entry.top)],
     ]
 
 
 def traits(page: TablePage, start: Callable[[int], str]) -> dict[str, Any]:
     """The page as a view's page draws it."""
     waiting = [{"number": number, "pieces": [[start(number), 0.0, False]]} for number in page.waiting]
-    rows = [vars(entry) | {"wrong": entry.misclassified, "share": _share(entry)} for entry in page.rows]
+    rows = [
+        vars(entry) | {"name": entry.name, "wrong": entry.misclassified, "share": _share(entry)} for entry in page.rows
+    ]
     listing = page.filters.listing
     return {
         "rows": [*rows, *waiting],

@@ -20,6 +20,7 @@ from nbsal.widgets.content.table_columns import Array, Columns, confidence, stro
 PAGE = 12  # texts on a page
 COLUMNS = ("number", "text", "prediction", "confidence", "label", "top")
 NAMED = 3  # classes that the sentence names
+LONGEST = 40  # characters of a class
 Remark = tuple[str, str]  # what is said of a text: "corrected", "broken" or "", and the words
 
 
@@ -42,16 +43,15 @@ class Entry:
     prediction: str
     confidence: float | None  # values and spans have none
     label: str | None
-    top: str
+    top: str  # as the table names it
     against: bool  # whether the strongest word speaks against what is explained
     pieces: list[list[Any]]
     remark: Remark | None = None
 
     @property
-    def verdict(self) -> str:
-        """The prediction and its probability, if it has one."""
-        prediction = html.label(self.prediction)
-        return prediction if self.confidence is None else f"{prediction} {percent(self.confidence)}"
+    def name(self) -> str:
+        """The prediction as the table names it."""
+        return html.label(self.prediction, LONGEST)
 
     @property
     def misclassified(self) -> bool:
@@ -262,4 +262,5 @@ def make_entry(number: int, saliency: Saliency, label: str | None, listing: List
         [text, score, is_marked and bool(marked)] for text, score, is_marked in excerpt(saliency, marked or positions)
     ]
     remark = None if listing is None else listing.remark(number)
-    return Entry(number, saliency.prediction, None if np.isnan(share) else share, label, top, against, pieces, remark)
+    name = html.label(top)
+    return Entry(number, saliency.prediction, None if np.isnan(share) else share, label, name, against, pieces, remark)

@@ -12,13 +12,16 @@ from nbsal.evaluation.clouds import Cloud, display_word, unit_scores
 from nbsal.explain.saliency import Saliency
 from nbsal.model.text.token_text import is_byte_level
 from nbsal.render import colours
+from nbsal.render.colours import GREY, IDLE
 from nbsal.render.headline import Phrase, in_row, percent, phrases, plain
+from nbsal.render.sheet import Bar, Block, CellTable, Heading, Note, SizedWord, SizedWords
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
 from nbsal.widgets.content.text_table import Listing, Remark, TablePage, are
 
 NAMED_WORDS, NAMED_CLASSES = 3, 4  # words of a class, and classes, that the sentence names
 BOTH = 2
+SMALLEST, LARGEST = 12, 42  # pixels of type
 MIN_TEXTS = 3  # with a word, from which it is drawn by its whole weight
 MOST_TESTED = 200  # words
 MANY_TEXTS = 30  # of a class, from which its words need so many
@@ -183,12 +186,15 @@ class WordClouds:
         listed = max(map(len, self.words.values()))
         return f"{plural(len(self.shared), 'word')} in {listed} {are(len(self.shared))} shared by {who}"
 
-    def hint(self, static: bool = False) -> str:
-        """How to read the clouds; nothing can be chosen in those that are `static`."""
-        choose = " Select a word to read its texts." if self.text_count and not static else ""
+    def hint(self) -> str:
+        """How to read the clouds."""
         bold = " Bold: hiding it changes decisions; italic: ranked, not tested." if self.audit else ""
         shared = " Underlined: shared by several classes." if self.shared else ""
-        return f"Larger words score higher.{bold}{shared}{choose}"
+        return f"Larger words score higher.{bold}{shared}"
+
+    def to_choose(self) -> str:
+        """What a reader can do with them where Python answers."""
+        return " Select a word to read its texts." if self.text_count else ""
 
     def describe(self, label: str, entry: CloudWord) -> str:
         """What is known of a word, after its name."""
@@ -330,6 +336,33 @@ def cloud_traits(clouds: WordClouds, label: str) -> dict[str, Any]:
     ]
     texts = {"note": predicted(clouds, label), "empty": no_words(label)}
     return {"label": label, "hue": clouds.hues[label], "words": words} | texts
+
+
+def cloud_blocks(clouds: WordClouds, label: str, form: str) -> list[Block]:
+    """The words of a class in order, larger if they weigh more; or as bars, if the `form` is "list"."""
+    cloud = cloud_traits(clouds, label)
+    heading, drawn = Heading(phrases(label), cloud["note"]), cloud["words"]
+    if not drawn:
+        return [heading, Note(cloud["empty"])]
+    if form == "list":
+        hue = GREY if cloud["hue"] is None else cloud["hue"]
+        hues = [hue if each["state"] == "changes" else IDLE for each in drawn]
+        rows = [
+            (each["word"], Bar(each["share"], hue=hue), *each["cells"]) for each, hue in zip(drawn, hues, strict=True)
+        ]
+        return [heading, CellTable(rows, right=(2, 3, 4))]
+    words = [
+        SizedWord(
+            each["word"],
+            max(SMALLEST, LARGEST * each["share"]),
+            each["state"] == "changes",
+            each["state"] == "ranked",
+            each["shared"],
+            f"{each['word']}{each['line']}",
+        )
+        for each in drawn
+    ]
+    return [heading, SizedWords(words, cloud["hue"])]
 
 
 def no_words(label: str) -> str:

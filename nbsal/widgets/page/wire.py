@@ -14,6 +14,7 @@ from nbsal.explain.explained import Explanation, Floats
 from nbsal.methods.lazy import Subject, tokenize
 from nbsal.model.text.tokens import Row
 from nbsal.render.headline import percent
+from nbsal.render.html import visible
 from nbsal.widgets.content.legends import legends
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -103,9 +104,8 @@ def decision(explanation: Explanation, subject: Subject | None = None) -> dict[s
         "percentages": [percent(share) for _, share in listed_outcomes],
         "confidence": explanation.confidence,
         "answer": [int(span[1]), int(span[2])] if span and explanation.probabilities.ndim == 2 else None,
-        "about_target": explanation.about_target,
         "signed": explanation.signed,
-        "unit": explanation.unit,
+        "unit": visible(explanation.unit),
         "legends": legends(explanation.row, np.atleast_2d(explanation.scores)),
         "notes": explanation.notes(),
         "settings": explanation.settings(),

@@ -36,9 +36,9 @@ STATES = (("computing", None), ("computing", 0.4), ("cancelling", 0.4), ("cancel
 CLOUD = """root => [...root.querySelectorAll('[role=listbox]')].map((list) => ({
   label: list.getAttribute('aria-label'),
   words: [...list.querySelectorAll('[role=option]')].filter(node => node.checkVisibility()).map((word) => {
-    const { left, right, top, bottom } = (word.querySelector('rect') ?? word).getBoundingClientRect();
-    const { fill } = getComputedStyle(word.querySelector('text') ?? word);
-    return { name: word.textContent, box: [left, right, top, bottom], colour: fill };
+    const { left, right, top, bottom } = word.getBoundingClientRect();
+    const name = word.querySelector('b');
+    return { name: name.textContent, box: [left, right, top, bottom], colour: getComputedStyle(name).color };
   }),
 })).filter(({ words, label }) => words.length && label.startsWith('Words of'))"""
 MANY = 100  # words of a cloud

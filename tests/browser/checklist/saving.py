@@ -13,11 +13,12 @@ from tests.browser.conftest import open_page
 from tests.browser.test_lab import LOST
 
 # What a live view says beyond tools and hints: titles, sentences, words, bars with their numbers, cells, notes. The
-# words of a chart are in its picture.
+# words of a chart are in its picture. The title of a folded panel is that of a control.
 SAID = """root => {
   const tools = '.nbsal-tools, .nbsal-sheet, .nbsal-next, .nbsal-state, .nbsal-check button, .nbsal-stepper, '
     + '.nbsal-segments, button.nbsal-link, textarea, input, select, nav, output, [role=status], .nbsal-readout, '
-    + '.nbsal-classes > .nbsal-quiet, .nbsal-opened > header > span, .nbsal-chart, .nbsal-curve';
+    + '.nbsal-classes > .nbsal-quiet, .nbsal-opened > header > span, .nbsal-chart, .nbsal-curve, '
+    + '.nbsal-fold:not([open]) > summary, .nbsal-hint';
   const parts = [];
   for (const node of root.querySelectorAll('*')) {
     if (node.closest(tools) || !node.checkVisibility({ visibilityProperty: true }) || node.closest('svg')) continue;

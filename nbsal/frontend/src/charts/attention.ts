@@ -1,12 +1,12 @@
 // What the chosen head attends to: a map from words to words, what the head is known for, and a button that switches it.
 
 import type { Context } from "../page/context";
-import { h, sanitize } from "../page/dom";
+import { h, panel, sanitize } from "../page/dom";
 import type { Head } from "../page/head-traits";
 import type { HeadsTraits } from "../page/traits";
 import { shade } from "../text/colour";
 import type { Explanation } from "../text/explanation";
-import { ranks } from "../text/marks";
+import { ranked } from "../text/marks";
 import { hoverSender } from "../text/scored-text";
 import { attentionOf, type Unit, unitsOf } from "./attention-units";
 import { headName, type headSwitches, headsAct } from "./head-grid";
@@ -20,9 +20,7 @@ const MOST_ROWS = 40; // rows of a map; of a longer text those around the select
 export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: ReturnType<typeof headSwitches>) {
   const { get, set, on, live, signal } = context;
   const hover = hoverSender(context);
-  const title = h("h3", { "aria-live": "polite" }, CHOOSE);
-  const axes = h("span");
-  const readout = h("div", { class: "nbsal-readout", "aria-live": "polite" }, HINT);
+  const readout = h("div", { class: "nbsal-readout nbsal-small nbsal-line", "aria-live": "polite" }, HINT);
   const alone = h("span", { class: "nbsal-quiet" });
   const button = h("button", {
     class: "nbsal-button",
@@ -55,7 +53,9 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
     },
   });
   const body = h("div", { class: "nbsal-attention-map" }, grid.node, readout);
-  const node = h("section", { class: "nbsal-panel nbsal-attention" }, h("header", {}, title, axes), body, tools);
+  const { node, heading: title, note: axes } = panel("nbsal-attention", body, tools);
+  title.setAttribute("aria-live", "polite");
+  title.textContent = CHOOSE;
 
   const describe = (row: number, column: number) => {
     const from = firstRow + row;
@@ -76,7 +76,7 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
     const from = selectedUnits();
     const at = get("hover");
     const pointed = at === null ? null : units.findIndex(({ tokens }) => tokens.includes(at));
-    grid.mark(from.length === 1 ? from[0] - firstRow : -1, new Set(from), pointed);
+    grid.mark(new Set(from.length === 1 ? [from[0] - firstRow] : []), new Set(from), pointed);
     const selected = get("_attended");
     if (String(selected.selection) === String(get("selection"))) setTitle(selected.heading ?? heading);
     else if (!live) setTitle(heading); // else the selection is answered in a moment
@@ -102,11 +102,7 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
       groups: [],
       shade: (row, column) => shade(weights[firstRow + row][column], largest),
       describe: ({ row, column }) => describe(row, column),
-      ranked: (row) => {
-        const order: number[] = [];
-        for (const [k, rank] of ranks(weights[firstRow + row]).entries()) order[rank - 1] = k;
-        return order;
-      },
+      ranked: (row) => ranked(weights[firstRow + row]),
     });
     grid.node.setAttribute("aria-label", `Attention of ${drawnHead}: ${AXES}`);
     const range = `rows ${firstRow + 1}\u2013${firstRow + rowNames.length} of ${units.length}`;
@@ -127,6 +123,7 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
     const attention = get("_attention");
     const current = attention.head && head && String(attention.head) === String(head);
     const fits = attention.size === explanation?.tokens.length;
+    title.classList.toggle("nbsal-hint", !head);
     drawTools();
     if (current && fits) {
       const source = [attention, explanation?.tokens, get("level"), body.hidden];

@@ -1,6 +1,6 @@
 // A line chart with bands, and a position on it that is dragged or moved by keys. The drawing stretches, words do not.
 
-import { consume, h } from "../page/dom";
+import { consume, h, percent } from "../page/dom";
 import { clamp, nextItem } from "../page/keyboard";
 import { s } from "../page/svg";
 import { type Axes, bandPath, fromTop, type Line, linePath, nearest, SIZE } from "./chart-geometry";
@@ -46,7 +46,7 @@ export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position
     moveTo(position);
     consume(event);
   };
-  const [drawing, places, tag] = [h("div"), h("div"), h("span", { class: "nbsal-tag" })];
+  const [drawing, places, tag] = [h("div"), h("div"), h("span", { class: "nbsal-tag nbsal-line" })];
   const here = h("span", { class: "nbsal-here", hidden: true });
   const plot = h(
     "div",
@@ -68,9 +68,9 @@ export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position
     here,
   );
   const [values, shares] = [h("div", { class: "nbsal-values" }), h("div", { class: "nbsal-shares" })];
-  const xLabel = h("div", { class: "nbsal-x-label" });
-  const node = h("div", { class: "nbsal-chart nbsal-invisible" }, tag, values, plot, shares, xLabel);
-  const legend = h("div", { class: "nbsal-key" });
+  const xLabel = h("div", { class: "nbsal-x-label nbsal-line" });
+  const node = h("div", { class: "nbsal-chart nbsal-small nbsal-invisible" }, tag, values, plot, shares, xLabel);
+  const legend = h("div", { class: "nbsal-key nbsal-small" });
 
   /** Move the position without drawing the curves again. */
   const place = ({ axes, steps, lines, position }: Chart) => {
@@ -85,13 +85,7 @@ export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position
     legend,
     /** Mark shares of the width on the lower edge. */
     mark(marked: number[]) {
-      places.replaceChildren(
-        ...marked.map((share) => {
-          const place = h("span", { class: "nbsal-place" });
-          place.style.left = `${100 * share}%`;
-          return place;
-        }),
-      );
+      places.replaceChildren(...marked.map((share) => h("span", { class: "nbsal-place", "--at": percent(share) })));
     },
     draw(next: Chart) {
       const { axes, lines, steps, yLabel } = next;
@@ -106,8 +100,8 @@ export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position
       drawing.replaceChildren(drawSvg(next));
       plot.setAttribute("aria-label", `${yLabel}, ${axes.label}`);
       plot.setAttribute("aria-valuemax", String(steps.length - 1));
-      values.replaceChildren(...axes.values.map((words, i, { length }) => tickLabel("top", i / (length - 1), words)));
-      shares.replaceChildren(...axes.ticks.map(([share, words]) => tickLabel("left", share, words)));
+      values.replaceChildren(...axes.values.map((words, i, { length }) => tickLabel(i / (length - 1), words)));
+      shares.replaceChildren(...axes.ticks.map((tick) => tickLabel(...tick)));
       xLabel.textContent = axes.label;
       const band = h("span", {}, h("i", { class: "nbsal-band-sample" }), next.bandLabel);
       legend.replaceChildren(...lines.map(legendItem), lines.some((line) => line.low) ? band : "");
@@ -115,11 +109,7 @@ export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position
   };
 }
 
-function tickLabel(edge: "left" | "top", share: number, words: string) {
-  const label = h("span", {}, words);
-  label.style[edge] = `${100 * share}%`;
-  return label;
-}
+const tickLabel = (share: number, words: string) => h("span", { "--at": percent(share) }, words);
 
 function drawSvg({ lines, halved, axes }: Chart) {
   const svg = s("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, preserveAspectRatio: "none", "aria-hidden": "true" });

@@ -1,7 +1,7 @@
 // A grid of attention heads, a row for each block: a click shows what a head attends to, Shift+click or Delete switches it.
 
 import type { Context } from "../page/context";
-import { closest, consume, h, uniqueId } from "../page/dom";
+import { closest, consume, h, setActive, uniqueId } from "../page/dom";
 import type { Head } from "../page/head-traits";
 import { nextItem } from "../page/keyboard";
 import type { HeadsTraits } from "../page/traits";
@@ -41,7 +41,7 @@ export function headSwitches(context: Context<HeadsTraits>) {
 export function headGrid(context: Context<HeadsTraits>, { isOn, toggle }: ReturnType<typeof headSwitches>) {
   const { get, set, signal } = context;
   const uid = uniqueId();
-  const readout = h("div", { class: "nbsal-readout", "aria-live": "polite" }, HINT);
+  const readout = h("div", { class: "nbsal-readout nbsal-small nbsal-line", "aria-live": "polite" }, HINT);
   let cells: HTMLElement[] = [];
   let columns = 1; // heads of a block
   let active = -1; // before the first focus, the chosen head
@@ -54,10 +54,8 @@ export function headGrid(context: Context<HeadsTraits>, { isOn, toggle }: Return
     readout.replaceChildren(h("b", {}, headName(context, [block, head])), `${state} \u00b7 `, about);
   };
   const activate = (i: number) => {
-    cells[active]?.classList.remove("nbsal-active");
     active = i;
-    cells[i].classList.add("nbsal-active");
-    node.setAttribute("aria-activedescendant", cells[i].id);
+    setActive(node, cells[i]);
     describe(i);
   };
   const press = (i: number, shift: boolean) => {

@@ -1,6 +1,6 @@
 // A grid of shaded cells that scrolls sideways under a first column that stays; only columns in sight are in the page.
 
-import { closest, consume, h, onAbort, uniqueId } from "../page/dom";
+import { closest, consume, h, onAbort, setActive, uniqueId } from "../page/dom";
 import { clamp, nextItem } from "../page/keyboard";
 import { applyShade, type Shade, UNSHADED } from "../text/colour";
 
@@ -12,11 +12,15 @@ interface Cell {
 export interface Cells {
   rows: string[];
   columns: string[];
+  /** Of columns whose names are short. */
+  titles?: string[];
   /** Columns that begin a new group, after a gap. */
   groups: number[];
   shade(row: number, column: number): Shade;
   /** A cell in words. */
   describe(cell: Cell): string;
+  /** What stands in a cell; of nothing it is heard that it is little. */
+  print?(row: number, column: number): string;
   /** Why a row is blank, or "". */
   remark?(row: number): string;
   /** The columns of a row, the strongest first. */
@@ -25,26 +29,26 @@ export interface Cells {
 
 interface Actions {
   selectRow(row: number): void;
-  /** Select a column, or with null none. */
-  selectColumn(column: number | null): void;
+  /** Select a column, or with null none; `row` is that of the cell on which Enter or Space was pressed. */
+  selectColumn(column: number | null, row?: number): void;
   /** The cell under the pointer or the keys, if any. */
   point(cell: Cell | null): void;
 }
 
 const NONE: Cells = { rows: [], columns: [], groups: [], shade: () => UNSHADED, describe: () => "", ranked: () => [] };
-const HEAD_WIDTH = 80; // pixels of the first column, as in heatmap.css
-const LEAST_WIDTH = 18; // of a cell; with more columns than fit the grid scrolls
-const MOST_WIDTH = 44;
+const LITTLE = "under 2";
+/** Pixels of the first column, and of a cell; with more columns than fit the grid scrolls. */
+const SIZES = { head: 80, least: 18, most: 44 };
 const GROUP_GAP = 12;
 const OVERSCAN = 12; // columns drawn beyond the edges
 
-export function heatmap({ signal }: { signal: AbortSignal }, label: string, actions: Actions) {
+export function heatmap({ signal }: { signal: AbortSignal }, label: string, actions: Actions, sizes = SIZES) {
   const uid = uniqueId();
   let cells = NONE;
-  let width = LEAST_WIDTH;
+  let [head, width] = [sizes.head, sizes.least];
   let [first, last] = [0, 0]; // the columns that are drawn
   let active: Cell = { row: 0, column: 0 };
-  let selectedRow = -1;
+  let selectedRows = new Set<number>();
   let selectedColumns = new Set<number>();
   let pointedColumn = -1;
   let started = false; // whether the grid has been scrolled to where it starts
@@ -56,9 +60,11 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
 
   const fit = () => {
     const gaps = GROUP_GAP * cells.groups.length;
-    const room = (node.clientWidth - HEAD_WIDTH - gaps) / (cells.columns.length || 1);
-    width = Math.max(LEAST_WIDTH, Math.min(MOST_WIDTH, room));
+    head = Math.min(sizes.head, Math.max(SIZES.head, node.clientWidth / 4));
+    const room = (node.clientWidth - head - gaps) / (cells.columns.length || 1);
+    width = Math.max(sizes.least, Math.min(sizes.most, room));
     node.style.setProperty("--cell", `${width}px`);
+    node.style.setProperty("--head", `${head}px`);
   };
   const visibleColumns = () => {
     const count = Math.ceil(node.clientWidth / width) || 60;
@@ -67,6 +73,7 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
   };
   const drawCell = (row: number, column: number) => {
     const isHeader = row < 0;
+    const printed = isHeader ? undefined : cells.print?.(row, column);
     const cell = h(
       "span",
       {
@@ -75,8 +82,10 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
         id: isHeader ? null : idOf({ row, column }),
         "data-row": row,
         "data-column": column,
+        "aria-label": printed === "" ? LITTLE : null,
+        title: isHeader ? cells.titles?.[column] : undefined,
       },
-      isHeader && h("span", {}, cells.columns[column]),
+      isHeader ? h("span", {}, cells.columns[column]) : printed,
     );
     if (column > first && cells.groups.includes(column)) {
       cell.classList.add("nbsal-after-gap");
@@ -92,14 +101,18 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
     line.style.width = `${left(cells.columns.length)}px`;
     for (let column = first; column < last; column++) line.append(drawCell(row, column));
     const remark = row < 0 ? "" : cells.remark?.(row);
-    if (remark) line.append(h("span", { class: "nbsal-remark", "aria-hidden": "true" }, remark));
+    if (remark) line.append(h("span", { class: "nbsal-remark nbsal-line nbsal-quiet", "aria-hidden": "true" }, remark));
     const role = row < 0 ? "presentation" : "rowheader"; // nothing stands in the corner
-    const name = h("span", { class: "nbsal-head", role, "data-row": row }, row < 0 ? "" : cells.rows[row]);
+    const name = h(
+      "span",
+      { class: "nbsal-head nbsal-line", role, "data-row": row, dir: "auto" },
+      row < 0 ? "" : cells.rows[row],
+    );
     return h("div", { class: "nbsal-row", role: "row" }, name, line);
   };
   const drawState = () => {
     for (const [i, row] of [...node.children].entries())
-      row.setAttribute("aria-selected", String(i > 0 && i - 1 === selectedRow));
+      row.setAttribute("aria-selected", String(selectedRows.has(i - 1)));
     for (const element of node.querySelectorAll<HTMLElement>("[data-column]")) {
       const column = Number(element.dataset.column);
       element.setAttribute("aria-selected", String(selectedColumns.has(column)));
@@ -120,16 +133,14 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
     if (start < first - OVERSCAN / 2 || end > last + OVERSCAN / 2 || (start === 0 && first > 0)) draw();
   };
   const activate = (cell: Cell) => {
-    elementOf(active)?.classList.remove("nbsal-active");
     active = cell;
-    const [start, end] = [left(cell.column), left(cell.column) + width + HEAD_WIDTH];
+    const [start, end] = [left(cell.column), left(cell.column) + width + head];
     if (start < node.scrollLeft) node.scrollLeft = start;
     if (end > node.scrollLeft + node.clientWidth) node.scrollLeft = end - node.clientWidth;
     redrawIfNeeded();
     const element = elementOf(cell);
-    element?.classList.add("nbsal-active");
+    setActive(node, element);
     element?.setAttribute("aria-label", cells.describe(cell));
-    node.setAttribute("aria-activedescendant", idOf(cell));
     actions.point(cell);
   };
   /** The cell or header of an event; row -1 is that of column headers, column -1 that of row headers. */
@@ -149,8 +160,10 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
     if (cell && cell.column >= 0) actions.point(cell);
   };
   const walk = (down: number) => {
-    activate({ row: clamp(active.row + down, cells.rows.length), column: active.column });
-    actions.selectRow(active.row);
+    const row = clamp(active.row + down, cells.rows.length);
+    const moves = row !== active.row || !selectedRows.has(row);
+    activate({ row, column: active.column });
+    if (moves) actions.selectRow(row);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const ranked = () => cells.ranked(active.row);
@@ -158,7 +171,7 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
     const down = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (column !== null) activate({ row: active.row, column });
     else if (down) walk(down);
-    else if (event.key === "Enter" || event.key === " ") actions.selectColumn(active.column);
+    else if (event.key === "Enter" || event.key === " ") actions.selectColumn(active.column, active.row);
     else if (event.key === "Escape") actions.selectColumn(null);
     else return;
     consume(event);
@@ -179,9 +192,10 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
   });
   /** Scroll to the strongest column of the selected row, once there is such a row. */
   const start = () => {
-    if (started || selectedRow < 0 || !node.clientWidth || !cells.columns.length) return;
+    const [row] = selectedRows;
+    if (started || !(row >= 0) || !node.clientWidth || !cells.columns.length) return;
     started = true;
-    const [from, room] = [left(cells.ranked(selectedRow)[0]), node.clientWidth - HEAD_WIDTH];
+    const [from, room] = [left(cells.ranked(row)[0]), node.clientWidth - head];
     if (from + width > room) node.scrollLeft = from - room / 2;
   };
   const onResize = () => {
@@ -202,13 +216,13 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
       node.style.setProperty("--longest", String(longest));
       onResize();
     },
-    /** Mark the selected row and columns, and the column under the pointer, without drawing the cells again. */
-    mark(row: number, columns: Set<number>, pointed: number | null) {
-      if (row !== selectedRow) {
-        elementOf(active)?.classList.remove("nbsal-active");
-        active = { row: clamp(row, cells.rows.length), column: active.column };
+    /** Mark the selected rows and columns, and the column under the pointer, without drawing the cells again. */
+    mark(rows: Set<number>, columns: Set<number>, pointed: number | null) {
+      if (rows.size === 1 && !selectedRows.has([...rows][0])) {
+        setActive(node, null);
+        active = { row: clamp([...rows][0], cells.rows.length), column: active.column };
       }
-      [selectedRow, selectedColumns, pointedColumn] = [row, columns, pointed ?? -1];
+      [selectedRows, selectedColumns, pointedColumn] = [rows, columns, pointed ?? -1];
       drawState();
       start();
     },

@@ -2,14 +2,19 @@
 
 import { type Binding, bind, type Context } from "../page/context";
 import { h, stopPropagation, throttle } from "../page/dom";
-import type { Scale, ShadedTraits, ViewTraits } from "../page/traits";
+import type { Level, Scale, ShadedTraits, ViewTraits } from "../page/traits";
 import type { ColourScale } from "../text/colour";
 import { popover } from "./popover";
 
 type Shading = ViewTraits & Pick<ShadedTraits, "level" | "signed" | "gamma" | "clip">;
 
 /** The traits of the display settings. */
-export const SHADING: (keyof Shading)[] = ["level", "signed", "gamma", "clip"];
+export const SHADING = ["level", "signed", "gamma", "clip"] as const;
+export const UNITS: [Level, string][] = [
+  ["word", "Words"],
+  ["token", "Tokens"],
+];
+const STANDARD = { level: "word", signed: true, gamma: 1, clip: 1 } as const;
 const SEND_INTERVAL = 50; // ms between two messages of one slider
 const STRONGEST_GAMMA = 3;
 const FAINT_NOTE = "Further right, small scores become easier to see.";
@@ -30,78 +35,59 @@ export function segments<Value extends string | number | boolean | null>(
   return h("span", { class: "nbsal-segments", role: "group", "aria-label": label, "data-trait": name }, ...buttons);
 }
 
-/** A slider from 0 to 100 whose value stands for that of a trait. */
-function percentage(
+/** A setting with a choice of a few values. */
+export const choiceSetting = <Value extends string | boolean>(
+  binding: Binding<Value>,
+  label: string,
+  values: [Value, string][],
+): Setting => [label, segments(binding, label, values)];
+
+/** Whether each row has a colour scale of its own. */
+export const scaleSetting = (scale: Binding<Scale>, separate: string, shared: string) =>
+  choiceSetting(scale, "Scale", [
+    ["own", separate],
+    ["shared", shared],
+  ]);
+
+interface Percent {
+  least: number;
+  fromValue(value: number): number;
+  toValue(percent: number): number;
+}
+
+/** A setting with a slider from 0 to 100 whose value stands for that of a trait. */
+function percentSetting(
   { name, get, set, mirror, signal }: Binding<number>,
   label: string,
-  least: number,
-  toPercent: (value: number) => number,
-  toValue: (percent: number) => number,
-) {
+  note: string,
+  { least, fromValue, toValue }: Percent,
+): Setting {
   const send = throttle((value: number) => set(value), SEND_INTERVAL, signal);
   const onInput = (): void => send(toValue(input.valueAsNumber));
-  const input = h("input", {
-    type: "range",
-    min: least,
-    max: 100,
-    "aria-label": label,
-    "data-trait": name,
-    signal,
-    input: onInput,
-    keydown: stopPropagation,
-  });
+  const properties = { type: "range", min: least, max: 100, "aria-label": label, "data-trait": name };
+  const input = h("input", { ...properties, signal, input: onInput, keydown: stopPropagation });
   mirror(() => {
-    input.value = String(Math.round(toPercent(get())));
+    input.value = String(Math.round(fromValue(get())));
   });
-  return input;
+  return [label, input, h("small", {}, note)];
 }
 
 const shadingSettings = (context: Context<Shading>): Setting[] => [
-  [
-    "Unit",
-    segments(bind(context, "level"), "Unit", [
-      ["word", "Words"],
-      ["token", "Tokens"],
-    ]),
-  ],
-  [
-    "Show",
-    segments(bind(context, "signed"), "Show", [
-      [true, "For and against"],
-      [false, "For only"],
-    ]),
-  ],
-  [
-    "Faint scores",
-    percentage(
-      bind(context, "gamma"),
-      "Faint scores",
-      0,
-      (gamma) => 50 * (1 - Math.log(gamma) / Math.log(STRONGEST_GAMMA)),
-      (percent) => STRONGEST_GAMMA ** (1 - percent / 50),
-    ),
-    h("small", {}, FAINT_NOTE),
-  ],
-  [
-    "Full colour at",
-    percentage(
-      bind(context, "clip"),
-      "Full colour at",
-      5,
-      (clip) => 100 * clip,
-      (percent) => percent / 100,
-    ),
-    h("small", {}, CLIP_NOTE),
-  ],
-];
-
-/** Whether each row has a colour scale of its own. */
-export const scaleSetting = (scale: Binding<Scale>, separate: string, shared: string): Setting => [
-  "Scale",
-  segments(scale, "Scale", [
-    ["own", separate],
-    ["shared", shared],
+  choiceSetting(bind(context, "level"), "Unit", UNITS),
+  choiceSetting(bind(context, "signed"), "Show", [
+    [true, "For and against"],
+    [false, "For only"],
   ]),
+  percentSetting(bind(context, "gamma"), "Faint scores", FAINT_NOTE, {
+    least: 0,
+    fromValue: (gamma) => 50 * (1 - Math.log(gamma) / Math.log(STRONGEST_GAMMA)),
+    toValue: (percent) => STRONGEST_GAMMA ** (1 - percent / 50),
+  }),
+  percentSetting(bind(context, "clip"), "Full colour at", CLIP_NOTE, {
+    least: 5,
+    fromValue: (clip) => 100 * clip,
+    toValue: (percent) => percent / 100,
+  }),
 ];
 
 /** Whether the scores on display speak for and against. */
@@ -116,10 +102,9 @@ export const colourScale = ({ get }: Pick<Context<Shading>, "get">): ColourScale
 
 export function displayMenu(context: Context<Shading>, more: Setting[] = []) {
   const { get, set, mirror, signal } = context;
-  const reset = () => set({ level: "word", signed: true, gamma: 1, clip: 1 });
-  const standard = h("button", { class: "nbsal-link", signal, click: reset }, "Back to standard");
-  mirror(["level", "signed", "gamma", "clip"], () => {
-    standard.hidden = get("level") === "word" && get("signed") && get("gamma") === 1 && get("clip") === 1;
+  const standard = h("button", { class: "nbsal-link", signal, click: () => set(STANDARD) }, "Back to standard");
+  mirror([...SHADING], () => {
+    standard.hidden = SHADING.every((name) => get(name) === STANDARD[name]);
   });
   const rows = [...shadingSettings(context), ...more].flatMap(([label, ...controls]) => [
     h("span", {}, label as string),

@@ -1,7 +1,7 @@
 // Which heads are on together, the thresholds of what counts as syntax and position, and switching all on.
 
 import { bind, type Context } from "../page/context";
-import { h, stopPropagation } from "../page/dom";
+import { h, link, stopPropagation } from "../page/dom";
 import type { HeadsTraits } from "../page/traits";
 import { popover } from "./popover";
 
@@ -11,11 +11,7 @@ const THRESHOLD_TITLE = "Share of cases in which the head attends most to that w
 
 /** The sentence and the button where another method than Mask-LRP explains the text. */
 export function methodHint({ set, live, signal }: Context<HeadsTraits>) {
-  const button = h(
-    "button",
-    { class: "nbsal-link nbsal-needs-python", signal, click: () => set({ method: "mask-lrp" }) },
-    "Use Mask-LRP",
-  );
+  const button = link(signal, "Use Mask-LRP", () => set({ method: "mask-lrp" }));
   return h("p", { class: "nbsal-hint" }, MASK_LRP_ONLY, live && " \u00b7 ", live && button);
 }
 

@@ -13,8 +13,8 @@ const GROUPS = [
   ["published", "As published"],
 ] as const;
 
-export function methodPicker(side: Pick<Side, "method" | "choices" | "ask" | "fail">) {
-  const { method, choices, ask, fail } = side;
+export function methodPicker(side: Pick<Side, "method" | "choices" | "ask">) {
+  const { method, choices, ask } = side;
   const { signal, live } = method;
   const name = h("b");
   const title = [h("span", { class: "nbsal-quiet" }, "Method"), name];
@@ -58,12 +58,9 @@ export function methodPicker(side: Pick<Side, "method" | "choices" | "ask" | "fa
     const { methods } = choices.get();
     if (!live || methods === awaited || methodLists().has(methods)) return;
     awaited = methods;
-    try {
-      methodLists().set(methods, await ask("methods", { key: methods }));
-    } catch (error) {
-      picker.close();
-      fail(error instanceof Error ? error.message : String(error));
-    }
+    const list = await ask("methods", { key: methods });
+    if (list) methodLists().set(methods, list);
+    else picker.close();
     awaited = "";
     draw();
   };
@@ -85,7 +82,7 @@ function methodRow({ name, label, summary, cost, signed, unavailable }: MethodCh
     current,
     unavailable !== "",
     h("b", {}, label),
-    h("span", { class: "nbsal-cost" }, cost, swatch),
+    h("span", { class: "nbsal-cost nbsal-small" }, cost, swatch),
     h("small", {}, unavailable || summary),
   );
 }

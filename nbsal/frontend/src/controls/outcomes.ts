@@ -1,46 +1,24 @@
-// The classes with their probabilities; a click explains that class.
+// The classes with their probabilities, as pills.
 
-import { closest, h } from "../page/dom";
+import { h, percent } from "../page/dom";
 import type { Decision } from "../page/traits";
-import { canExplain, classPicker, inRow } from "./class-picker";
+import { classRow } from "./class-row";
 import type { Side } from "./side";
 
 type Explained = Pick<Decision, "probabilities" | "percentages" | "prediction" | "target">;
 
 export function outcomes(side: Pick<Side, "target" | "choices">) {
-  const { target } = side;
-  let prediction = "";
-  const explain = (name: string) =>
-    target.set(target.get() === name || (target.get() === null && name === prediction) ? null : name);
-  const onClick = (event: MouseEvent) => {
-    const name = closest(event, "button")?.dataset.outcome;
-    if (name !== undefined) explain(name);
-  };
-  const picker = classPicker(side, explain);
-  const list = h("span", { class: "nbsal-listed-classes" });
-  const properties = { class: "nbsal-classes", role: "group", "aria-label": "Explain" };
-  const label = h("span", { class: "nbsal-quiet" }, "Explain");
-  const node = h("div", { ...properties, signal: target.signal, click: onClick }, label, list, picker.node);
-
-  const drawOutcome = (name: string, share: number, percentage: string, explained: string) => {
-    const bar = h("i");
-    bar.style.setProperty("--p", `${100 * share}%`);
-    const content = [h("span", { class: "nbsal-name" }, name), bar, h("span", {}, percentage)];
-    const state = { class: "nbsal-class nbsal-needs-python", "aria-pressed": String(name === explained) };
-    if (!canExplain(side, name)) return h("span", { class: "nbsal-class" }, ...content);
-    const title = name === prediction ? `Explain ${name}` : `Why not ${name}? Explain it instead`;
-    return h("button", { ...state, title, "data-outcome": name }, ...content);
-  };
+  const row = classRow(side, "nbsal-classes", h("span", { class: "nbsal-quiet" }, "Explain"));
   return {
-    node,
-    draw({ probabilities, percentages, ...explained }: Explained) {
-      prediction = explained.prediction;
-      node.hidden = !probabilities.length;
-      const classes = probabilities.map(([name, share], i): [string, number, string] => [name, share, percentages[i]]);
-      const listed = inRow(classes, ([name]) => name, explained.target);
-      list.replaceChildren(...listed.map((each) => drawOutcome(...each, explained.target)));
-      const named = classes.map(([name, , percentage]): [string, string] => [name, percentage]);
-      picker.draw(named, explained.target, listed.length);
+    node: row.node,
+    draw({ probabilities, percentages, prediction, target }: Explained) {
+      row.node.hidden = !probabilities.length;
+      const named = probabilities.map(([name], i): [string, string] => [name, percentages[i]]);
+      row.draw(named, target, prediction, (i, choice) => {
+        const [name, share] = probabilities[i];
+        const bar = h("i", { "--p": percent(share) });
+        return [choice("nbsal-class", h("span", { class: "nbsal-name" }, name), bar, h("span", {}, percentages[i]))];
+      });
     },
   };
 }

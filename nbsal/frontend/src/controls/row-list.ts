@@ -1,6 +1,6 @@
 // A list of rows with one Tab stop, which are pointed at, walked by the arrow keys and chosen.
 
-import { closest, consume, h, uniqueId } from "../page/dom";
+import { closest, consume, h, setActive, uniqueId } from "../page/dom";
 import { clamp, nextItem } from "../page/keyboard";
 
 interface Actions {
@@ -20,10 +20,8 @@ export function rowList(signal: AbortSignal, label: string, name: string, { choo
   let active = 0;
   const rowOf = (event: Event) => Number(closest(event, "[data-row]")?.dataset.row ?? -1);
   const activate = (row: number) => {
-    node.children[active]?.classList.remove("nbsal-active");
     active = row;
-    node.children[row]?.classList.add("nbsal-active");
-    node.setAttribute("aria-activedescendant", `${uid}-${row}`);
+    setActive(node, node.children[row]);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const count = [...node.children].filter((row) => row.checkVisibility()).length; // a narrow list is short

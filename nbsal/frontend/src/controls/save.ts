@@ -11,15 +11,11 @@ const FORMATS = [
   ["csv", "Table (.csv)"],
 ];
 
-/** @param fail shows an error text */
-export function saveMenu({ ask, signal, live, fail }: Context<ViewTraits>) {
+export function saveMenu({ ask, signal, live }: Context<ViewTraits>) {
   const save = async (kind: string) => {
     menu.close();
-    try {
-      download(await ask("save", { kind }));
-    } catch (error) {
-      fail(error instanceof Error ? error.message : String(error));
-    }
+    const file = await ask("save", { kind });
+    if (file) download(file);
   };
   const buttons = FORMATS.map(([kind, name]) =>
     h("button", { class: "nbsal-button nbsal-plain", signal, click: () => save(kind) }, name),

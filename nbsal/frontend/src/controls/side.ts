@@ -4,7 +4,7 @@ import { type Binding, bind, type Context } from "../page/context";
 import type { Choices, CompareTraits, ExplainerTraits, Target } from "../page/traits";
 
 /** The traits of one explainer, and how to ask for more. */
-export interface Side extends Pick<Context<ExplainerTraits>, "ask" | "fail"> {
+export interface Side extends Pick<Context<ExplainerTraits>, "ask"> {
   method: Binding<string>;
   layer: Binding<number | null>;
   target: Binding<Target>;
@@ -12,22 +12,20 @@ export interface Side extends Pick<Context<ExplainerTraits>, "ask" | "fail"> {
   choices: Binding<Choices>;
 }
 
-export const firstSide = (context: Context<ExplainerTraits>): Side => ({
+const sideOf = (
+  context: Context<CompareTraits>,
+  prefix: "" | "other_",
+  choices: "_choices" | "_other_choices",
+): Side => ({
   ask: context.ask,
-  fail: context.fail,
-  method: bind(context, "method"),
-  layer: bind(context, "layer"),
-  target: bind(context, "target"),
-  tau: bind(context, "tau"),
-  choices: bind(context, "_choices"),
+  method: bind(context, `${prefix}method`),
+  layer: bind(context, `${prefix}layer`),
+  target: bind(context, `${prefix}target`),
+  tau: bind(context, `${prefix}tau`),
+  choices: bind(context, choices),
 });
 
-export const secondSide = (context: Context<CompareTraits>): Side => ({
-  ask: context.ask,
-  fail: context.fail,
-  method: bind(context, "other_method"),
-  layer: bind(context, "other_layer"),
-  target: bind(context, "other_target"),
-  tau: bind(context, "other_tau"),
-  choices: bind(context, "_other_choices"),
-});
+export const firstSide = (context: Context<ExplainerTraits>) =>
+  sideOf(context as unknown as Context<CompareTraits>, "", "_choices");
+
+export const secondSide = (context: Context<CompareTraits>) => sideOf(context, "other_", "_other_choices");

@@ -35,6 +35,9 @@ export function scoredWords(tokens: Token[], row: ArrayLike<number>, parts: stri
   return { words, units: marks.map((mark) => mark.tokens), special };
 }
 
+/** In which text of a pair a word is. */
+export const whichText = (part: number, parts: number) => (parts > 1 ? ` (${part ? "second" : "first"} text)` : "");
+
 export const sizeOf = (words: Word[]) => words.reduce((sum, { score }) => sum + Math.abs(score), 0);
 
 /** The strongest words for the target, then those against it; with `raises`, those against come first. */

@@ -1,11 +1,11 @@
 // How far two explanations of a text agree, in the words that Python uses: the sentence and the heading of Compare.
 
 import type { Token } from "../page/decode";
-import { confidence, formatPercent, formatScore, nameInSentence, plural } from "../page/format";
 import type { ComparedFindings, ComparedRow, Level, Phrase, Scale } from "../page/traits";
 import { type Mark, marksOf, totals } from "../text/marks";
-import { isFunctionWord } from "./candidates";
-import { LEANING, unchecked } from "./sentence";
+import { isFunctionWord, whichText } from "./candidates";
+import { confidence, formatPercent, formatScore, nameInSentence, plural } from "./format";
+import { className, inRow, LEANING, phrases, unchecked } from "./sentence";
 
 const TOP = 5; // words whose overlap is counted
 const AGREEMENT: [number, string][] = [
@@ -45,11 +45,11 @@ interface Pair {
 }
 
 export function findings(tokens: Token[], parts: string[], both: Compared[], functionWords: ReadonlySet<string>) {
-  const of = (level: Level): ComparedFindings & { agreement: unknown } => {
+  const of = (level: Level): ComparedFindings => {
     const pair = pairOf(tokens, parts, both, level, functionWords);
     const statements = { own: unchecked(sentence(pair, "own")), shared: unchecked(sentence(pair, "shared")) };
     return {
-      ...agreement(pair),
+      heading: agreement(pair),
       units: UNITS,
       maxima: `The score of the strongest ${level}: ${pair.largest.map((score, i) => `${"AB"[i]} ${formatScore(score)}`).join(", ")}`,
       statements,
@@ -103,12 +103,9 @@ function listed(pair: Pair, scale: Scale): ComparedRow[] {
   });
 }
 
-/** Kendall's rank correlation, as a heading, and the overlap of the top five. */
+/** Kendall's rank correlation, as a heading. */
 function agreement({ orders: [first, second], level, opposite }: Pair) {
-  const [top, other] = [first, second].map((order) => new Set(order.slice(0, TOP)));
-  const common = [...top].filter((place) => other.has(place)).length;
-  const overlap = common / (top.size + other.size - common);
-  if (first.length < 2) return { heading: `One ${level} has no ranking.`, agreement: { rank: null, overlap } };
+  if (first.length < 2) return `One ${level} has no ranking.`;
   const rankInSecond = new Map(second.map((place, rank) => [place, rank]));
   const ranks = first.map((place) => rankInSecond.get(place) as number);
   const discordant = ranks.reduce((sum, rank, i) => sum + ranks.slice(i + 1).filter((later) => later < rank).length, 0);
@@ -117,24 +114,27 @@ function agreement({ orders: [first, second], level, opposite }: Pair) {
   const degree = AGREEMENT.find(([least]) => tau >= least)?.[1] ?? "do not agree at all";
   const number = tau.toFixed(2).replace("-", "\u2212");
   const signs = opposite.length ? `${plural(opposite.length, level)} with opposite signs; r` : "R";
-  return { heading: `${signs}ankings by absolute score ${degree} (\u03c4 = ${number})`, agreement: { rank, overlap } };
+  return `${signs}ankings by absolute score ${degree} (\u03c4 = ${number})`;
 }
 
-const text = (words: string): Phrase => ["text", words];
-
 function sentence(pair: Pair, scale: Scale): Phrase[] {
-  return [...decisions(pair.both), ...oppositeSigns(pair), ...strongest(pair), ...difference(pair, scale), text(".")];
+  return [
+    ...decisions(pair.both),
+    ...oppositeSigns(pair),
+    ...strongest(pair),
+    ...difference(pair, scale),
+    ...phrases("."),
+  ];
 }
 
 /** The prediction, and what is explained if that is something else. */
 function decisions([first, second]: Compared[]): Phrase[] {
   const { prediction, target } = first;
-  const leaning = first.confidence < LEANING ? [text("leaning ")] : [];
-  const lead: Phrase[] = [...leaning, ["class", prediction], text(`, ${confidence(first.confidence)}. `)];
-  if (target !== second.target) {
-    return [...lead, text("A explains "), ["class", target], text(", B "), ["class", second.target], text(". ")];
-  }
-  return target === prediction ? lead : [...lead, text("Both explain "), ["class", target], text(". ")];
+  const leaning = first.confidence < LEANING ? "leaning " : "";
+  const lead = phrases(leaning, className(prediction), `, ${confidence(first.confidence)}. `);
+  const explained = className(target);
+  if (target !== second.target) return phrases(lead, "A explains ", explained, ", B ", className(second.target), ". ");
+  return target === prediction ? lead : phrases(lead, "Both explain ", explained, ". ");
 }
 
 /** The weightiest words that one counts for and the other against. */
@@ -144,11 +144,8 @@ function oppositeSigns(pair: Pair): Phrase[] {
     ["for", "against"],
   ].map(([side, other]) => {
     const mine = pair.opposite.slice(0, MOST_OPPOSITE).filter((k) => pair.scores[0][k] < 0 === (side === "against"));
-    const names = new Map(mine.map((place) => phrases(pair, place, 0)).map((name) => [JSON.stringify(name), name]));
-    const row = [...names.values()].flatMap((name, i): Phrase[] => {
-      return i === 0 ? name : [text(i === names.size - 1 ? " and " : ", "), ...name];
-    });
-    return row.length ? [text("A counts "), ...row, text(` ${side}, B ${other}. `)] : [];
+    const names = new Map(mine.map((place) => marked(pair, place, 0)).map((name) => [JSON.stringify(name), name]));
+    return names.size ? phrases("A counts ", inRow([...names.values()]), ` ${side}, B ${other}. `) : [];
   });
   return clauses.flat();
 }
@@ -157,25 +154,22 @@ function oppositeSigns(pair: Pair): Phrase[] {
 function strongest(pair: Pair): Phrase[] {
   const { level, orders, largest } = pair;
   const [first, second] = orders.map(([place]) => place);
-  const words = [phrases(pair, first, 0), phrases(pair, second, 1)];
-  if (orders[0].length === 1) return [text(`The only ${level} is `), ...words[0]];
+  const words = [marked(pair, first, 0), marked(pair, second, 1)];
+  if (orders[0].length === 1) return phrases(`The only ${level} is `, words[0]);
   const empty = [0, 1].filter((i) => !largest[i]);
-  if (empty.length === 2) return [text(`Both score every ${level} 0`)];
+  if (empty.length === 2) return phrases(`Both score every ${level} 0`);
   if (empty.length) {
     const other = 1 - empty[0];
     const zero = `${"AB"[empty[0]]} scores every ${level} 0; ${"AB"[other]} names `;
-    return [text(zero), ...words[other], text(" first")];
+    return phrases(zero, words[other], " first");
   }
   const count = Math.min(TOP, orders[0].length);
   const tops = orders.map((order) => order.slice(0, count));
   const common = tops[0].filter((place) => tops[1].includes(place)).length;
   const share = common === count ? "" : `${common || "none"} of `;
   const shared = orders[0].length > count ? `share ${share}their ${count} strongest ${level}s` : "";
-  if (first !== second) {
-    const rest = shared ? [text(`; they ${shared}`)] : [];
-    return [text("A names "), ...words[0], text(" first, B "), ...words[1], ...rest];
-  }
-  return [text("Both name "), ...words[0], text(` first${shared && ` and ${shared}`}`)];
+  if (first !== second) return phrases("A names ", words[0], " first, B ", words[1], shared && `; they ${shared}`);
+  return phrases("Both name ", words[0], ` first${shared && ` and ${shared}`}`);
 }
 
 /** The word about which both differ most. */
@@ -185,22 +179,22 @@ function difference(pair: Pair, scale: Scale): Phrase[] {
   const shares = scaled(pair, scale);
   const apart = (place: number) => Math.abs(shares[0][place] - shares[1][place]);
   const most = [...orders[0]].sort((a, b) => apart(b) - apart(a) || a - b)[0];
-  if (apart(most) < EQUAL) return [text(`; they score every ${level} alike`)];
+  if (apart(most) < EQUAL) return phrases(`; they score every ${level} alike`);
   if (pair.opposite.slice(0, MOST_OPPOSITE).includes(most)) return [];
   const side = Math.abs(shares[1][most]) > Math.abs(shares[0][most]) ? 1 : 0;
-  return [text("; they differ most about "), ...phrases(pair, most, side)];
+  return phrases("; they differ most about ", marked(pair, most, side));
 }
 
 /** A word, marked by the sign of its score in one of the explanations, and its part of a pair. */
-function phrases(pair: Pair, place: number, side: number): Phrase[] {
+function marked(pair: Pair, place: number, side: number): Phrase[] {
   const { name, part } = nameOf(pair, place);
   const kind = pair.scores[side][place] < 0 ? "against" : "for";
-  return [[kind, nameInSentence(name)], ...(part ? [text(part)] : [])];
+  return phrases([[kind, nameInSentence(name)]], part);
 }
 
 function nameOf({ marks, parts }: Pair, place: number) {
   const { part, start, end } = marks[place];
   const word = parts[part].slice(start, end).split(/\s+/).join(" ");
   const name = word.length > LONGEST ? `${word.slice(0, LONGEST - 1)}\u2026` : word;
-  return { name, part: parts.length > 1 ? ` (${part ? "second" : "first"} text)` : "" };
+  return { name, part: whichText(part, parts.length) };
 }

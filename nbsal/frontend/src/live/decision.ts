@@ -1,9 +1,9 @@
 // An explanation in the traits that Python would set: tokens and scores packed, and what the model decided.
 
 import type { Token, WiredTokens } from "../page/decode";
-import { formatPercent, plural } from "../page/format";
 import type { Decision } from "../page/traits";
 import type { Explained, Request, Scores } from "./engine";
+import { formatPercent, plural } from "./format";
 import { legendOf } from "./legends";
 import type { Piece } from "./wordpiece";
 
@@ -81,7 +81,6 @@ export function decision(
     percentages: listed.map(([, share]) => formatPercent(share)),
     confidence,
     answer: null,
-    about_target: true,
     signed: method.endsWith("gradxact") || rows.some((row) => row.some((score) => score < 0)),
     unit: `score for ${target}`,
     legends: rows.map((row) => legendOf(tokens, row, parts)),

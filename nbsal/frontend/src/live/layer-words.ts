@@ -1,9 +1,9 @@
 // What is said of the layers of a model. The same as in Python.
 
 import type { Token } from "../page/decode";
-import { formatPercent, nameInSentence, plural } from "../page/format";
 import type { LayerWords, Level, Phrase } from "../page/traits";
 import { largestOf, marksOf, namedMark, totals } from "../text/marks";
+import { formatPercent, nameInSentence, plural } from "./format";
 
 type Row = ArrayLike<number>;
 

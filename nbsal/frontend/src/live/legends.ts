@@ -1,10 +1,10 @@
 // What stands beside a row of scores: how it divides between words and special tokens, and its strongest words.
 
 import type { Token } from "../page/decode";
-import { formatPercent, formatScore, formatScores, nameInSentence } from "../page/format";
 import type { Legend, Level, RankedList, Shares } from "../page/traits";
 import { largestOf, type Mark, marksOf, namedMark, totals } from "../text/marks";
-import { merge } from "./candidates";
+import { merge, whichText } from "./candidates";
+import { formatPercent, formatScore, formatScores, nameInSentence } from "./format";
 
 const MOST = 0.5;
 const ALMOST_ALL = 0.8;
@@ -61,7 +61,7 @@ function rankedOf(marks: Mark[], level: Level, scores: ArrayLike<number>, parts:
   const rows = listed.map(({ text, part, score, words }, row) => {
     const { before, after } = namedMark(marks[words[0]], parts);
     const often = words.length > 1 ? ` \u00d7 ${words.length}` : "";
-    const aside = often + (parts.length > 1 ? ` (${part ? "second" : "first"} text)` : "");
+    const aside = often + whichText(part, parts.length);
     const tokens = words.flatMap((k) => marks[k].tokens);
     return { name: [before, text, after], aside, number: texts[row], share: score / largest, tokens };
   });

@@ -1,12 +1,12 @@
 // The model of a view in a live page: it stands where Python does, and answers from a model that runs in the page.
 
 import type { Message, Model } from "../page/context";
-import { formatPercent } from "../page/format";
 import { offlineModel } from "../page/offline";
 import type { MethodChoice, Statement, Text } from "../page/traits";
 import { type Answered, partsOf, refusal, requestsOf, traitsOf, type ViewName } from "./answers";
 import { checker } from "./checker";
 import type { Explained, Request } from "./engine";
+import { formatPercent } from "./format";
 
 type State = Record<string, unknown>;
 

@@ -1,9 +1,9 @@
 // What is said of a result, in the words of Python: the decision, the words that are ranked first, and what hiding does.
 
-import { confidence, nameInSentence, plural } from "../page/format";
 import type { Phrase, Statement } from "../page/traits";
-import { type Candidate, candidates, contentCandidates, proposed, sizeOf, type Word } from "./candidates";
+import { type Candidate, candidates, contentCandidates, proposed, sizeOf, type Word, whichText } from "./candidates";
 import type { Check, Outcome } from "./check";
+import { confidence, nameInSentence, plural } from "./format";
 
 export const LEANING = 0.6; // probability below which a decision is doubtful
 const MOST = 0.5; // share of the scores on special tokens above which the sentence is about the words alone
@@ -29,7 +29,15 @@ export function statement(finding: Finding, check?: Check): Statement {
   const state = check ? (check.supported ? "supported" : "weak") : "unchecked";
   const badge = check ? `${plural(check.plan.tried + check.random.length, "set")} hidden` : "not checked";
   const said = (...rest: (string | Phrase[])[]): Statement => {
-    return { sentence: phrases(...lead(finding), ...rest), state, badge, evidence_line: "", effects: [], advice: "" };
+    return {
+      sentence: phrases(...lead(finding), ...rest),
+      state,
+      badge,
+      evidence_line: "",
+      effects: [],
+      advice: "",
+      alone: [],
+    };
   };
   if (!finding.words.length) return { ...said(), badge: "" };
   if (!sizeOf(finding.words)) return said(" ", everyZero(finding));
@@ -39,14 +47,16 @@ export function statement(finding: Finding, check?: Check): Statement {
 
 /** A sentence that nothing has checked. */
 export const unchecked = (sentence: Phrase[]): Statement => {
-  return { sentence, state: "unchecked", badge: "not checked", evidence_line: "", effects: [], advice: "" };
+  return { sentence, state: "unchecked", badge: "not checked", evidence_line: "", effects: [], advice: "", alone: [] };
 };
 
 /** A sentence of plain words and lists of phrases. */
-const phrases = (...parts: (string | Phrase[])[]) =>
+export const phrases = (...parts: (string | Phrase[])[]) =>
   parts.flatMap((part): Phrase[] => (typeof part !== "string" ? part : part ? [["text", part]] : []));
 
-const className = (name: string): Phrase[] => [["class", name]];
+const plain = (sentence: Phrase[]) => sentence.map(([, text]) => text).join("");
+
+export const className = (name: string): Phrase[] => [["class", name]];
 
 function lead({ prediction, target, probability, targetProbability }: Finding) {
   if (target !== prediction) {
@@ -141,9 +151,7 @@ function measured(finding: Finding, check: Check): Pick<Statement, "evidence_lin
   return {
     evidence_line: `${change[0].replace("\u202f%", "")} \u2192 ${change[1]}${beside}`,
     effects: hidden.map(([words, { value }]) => [
-      `without ${phrases(words)
-        .map(([, text]) => text)
-        .join("")}`,
+      `without ${plain(phrases(words))}`,
       valueWords(value, check),
       check.probable ? value : null,
     ]),
@@ -170,9 +178,13 @@ const namesOf = (numbers: number[], finding: Finding, { plan }: Check) =>
 
 /** Words in a row, each with how often it is there and its part of a pair. */
 const names = (several: Candidate[], { parts }: Finding) =>
-  several.flatMap(({ text, score, part, words }, i) => {
-    const joint = i === 0 ? "" : i === several.length - 1 ? " and " : ", ";
-    const often = words.length > 1 ? ` \u00d7 ${words.length}` : "";
-    const where = parts > 1 ? ` (${part ? "second" : "first"} text)` : "";
-    return phrases(joint, [[score < 0 ? "against" : "for", nameInSentence(text)]], often + where);
-  });
+  inRow(
+    several.map(({ text, score, part, words }) => {
+      const often = words.length > 1 ? ` \u00d7 ${words.length}` : "";
+      return phrases([[score < 0 ? "against" : "for", nameInSentence(text)]], often + whichText(part, parts));
+    }),
+  );
+
+/** Names in a row, as "a, b and c". */
+export const inRow = (names: Phrase[][]) =>
+  names.flatMap((name, i) => phrases(i === 0 ? "" : i === names.length - 1 ? " and " : ", ", name));

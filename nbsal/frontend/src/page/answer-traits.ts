@@ -2,7 +2,7 @@
 
 import type { Axes, Line } from "../charts/chart-geometry";
 import type { WiredTokens } from "./decode";
-import type { Choices, Level, OrEmpty, PanelName, Phrase, Shares, ViewTraits } from "./traits";
+import type { Choices, Level, OrEmpty, PanelName, Phrase, ReadoutWords, Shares, ViewTraits } from "./traits";
 
 /** The part of the sources and of the reply that is shaded as one. */
 export type AnswerLevel = Level | "sentence" | "document";
@@ -57,6 +57,8 @@ export interface ReplyFacts {
   names: string[];
   /** Shares of each source, and last of the reply so far, in each phrase. */
   matrix: number[][];
+  /** The same in words: in a cell, and where it is pointed at. */
+  cells: [string, string][][];
   finding: string;
   unit: string;
   name: string;
@@ -68,7 +70,6 @@ export interface ReplyFacts {
   follows: boolean;
   /** Whether the sum of some rows of scores explains the sum of their tokens. */
   linear: boolean;
-  generated: boolean;
   /** The sources that were left out, in the order of `changes`, and the whole reply with its words and sentences. */
   measured: number[];
   parts: AnswerPart[];
@@ -122,6 +123,7 @@ export interface AnswersTraits extends ViewTraits {
   _curve: HidingCurve;
   /** The reply, while the model writes it. */
   _draft: string;
+  _readout: ReadoutWords;
   /** All replies; the text of one that was not written yet is empty. */
   _replies: { title: string; text: string; likelihood: string }[];
 }

@@ -48,7 +48,8 @@ export interface Replies {
   write_again: string;
 }
 
-export type Ask = <Name extends keyof Replies>(name: Name, settings?: object) => Promise<Replies[Name]>;
+export type Request = <Name extends keyof Replies>(name: Name, settings?: object) => Promise<Replies[Name]>;
+type Ask = <Name extends keyof Replies>(name: Name, settings?: object) => Promise<Replies[Name] | undefined>;
 type Listen<Traits> = (names: (keyof Traits & string)[], call: () => void) => void;
 
 export interface Context<Traits> {
@@ -67,7 +68,7 @@ export interface Context<Traits> {
   on: Listen<Traits>;
   /** Call now, and whenever one of the traits changes. */
   mirror: Listen<Traits>;
-  /** Send Python a request by message. */
+  /** Send Python a request by message; if it fails, the error is shown and there is no reply. */
   ask: Ask;
   /** Show an error, with its details folded. */
   fail(text: string, details?: string): void;

@@ -31,6 +31,8 @@ export interface Cloud {
 export interface CloudSummary {
   overlap: string;
   hint: string;
+  /** What can be done where Python answers. */
+  choose: string;
   explained: number;
   total: number;
 }
@@ -53,6 +55,8 @@ export type Column = "number" | "text" | "prediction" | "confidence" | "label" |
 export interface TableRow {
   number: number;
   prediction?: string;
+  /** The prediction as the table names it. */
+  name?: string;
   /** The probability; values and spans have none. */
   share?: string;
   label?: string | null;
@@ -157,7 +161,7 @@ export interface TestedWords {
   tries: boolean;
 }
 
-/** The error rate, the ends of its interval, and the rate elsewhere, as shares of the axis. */
+/** The error rate, the ends of its interval, and the rate elsewhere, as shares of the longest bar. */
 export interface Slice {
   name: string;
   bar: [number, number, number, number];
@@ -172,5 +176,5 @@ export interface AuditTraits extends CorpusTraits {
   part: string | null;
   least: number;
   _words: OrEmpty<TestedWords>;
-  _slices: OrEmpty<{ heading: string; note: string; axis: string[]; rows: Slice[] }>;
+  _slices: OrEmpty<{ heading: string; note: string; rows: Slice[] }>;
 }

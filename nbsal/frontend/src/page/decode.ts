@@ -33,16 +33,22 @@ export class DamagedData extends Error {
   override message = DAMAGED;
 }
 
-export const tokensOf = ({ parts, count, starts, ends, flags, names }: WiredTokens): Token[] =>
-  Array.from({ length: count }, (_, i) => {
+export function tokensOf({ parts, count, starts, ends, flags, names }: WiredTokens): Token[] {
+  const tokenAt = (i: number) => {
     const [start, end] = [starts.getInt32(4 * i, true), ends.getInt32(4 * i, true)];
     const bits = flags.getUint16(2 * i, true);
     const part = bits >> 2;
     const text = parts[part].slice(start, end);
     return { part, start, end, special: !!(bits & 2), first: !!(bits & 1), text, name: names[i] ?? text };
-  });
+  };
+  try {
+    return Array.from({ length: count }, (_, i) => tokenAt(i));
+  } catch {
+    throw new DamagedData(); // fewer bytes than tokens
+  }
+}
 
-export const FLOAT = 4; // bytes
+const FLOAT = 4; // bytes
 
 /** Rows of scores, one for each of `count` tokens: float32, little-endian. */
 export function rowsOf(bytes: DataView, count: number): Float64Array[] {
@@ -50,4 +56,12 @@ export function rowsOf(bytes: DataView, count: number): Float64Array[] {
   return Array.from({ length: Math.floor(rows) }, (_, row) =>
     Float64Array.from({ length: count }, (_, i) => bytes.getFloat32(FLOAT * (row * count + i), true)),
   );
+}
+
+/** Rows of scores that are there and complete. */
+export function scoresOf(bytes: DataView, count: number): Float64Array[] {
+  const rows = rowsOf(bytes, count);
+  const complete = rows.length && rows.length * count * FLOAT === bytes.byteLength;
+  if (!complete || !rows.every((row) => row.every(Number.isFinite))) throw new DamagedData();
+  return rows;
 }

@@ -10,7 +10,8 @@ type Listeners = { [E in keyof HTMLElementEventMap]?: (event: HTMLElementEventMa
 /** Attributes and listeners of an element; listeners are removed when `signal` aborts. */
 export interface Properties extends Listeners {
   signal?: AbortSignal;
-  [name: `aria-${string}` | `data-${string}`]: Attribute;
+  /** Names that begin with "--" are properties of its style. */
+  [name: `aria-${string}` | `data-${string}` | `--${string}`]: Attribute;
   accept?: string;
   class?: string;
   colspan?: number;
@@ -46,6 +47,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   if (tag === "button") element.setAttribute("type", tag); // else it would submit a form around it
   for (const [name, value] of Object.entries(properties as Record<string, Attribute | EventListener>)) {
     if (typeof value === "function") element.addEventListener(name, value, { signal });
+    else if (name.startsWith("--")) element.style.setProperty(name, String(value));
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value != null) element.setAttribute(name, String(value));
   }
@@ -54,6 +56,27 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   for (const child of children) if (child) element.append(typeof child === "string" ? sanitize(child) : child);
   return element;
 }
+
+/** A section under a heading, with a note beside the heading. */
+export function panel(look: string, ...content: (Node | string)[]) {
+  const [heading, note] = [h("h3"), h("span")];
+  const header = h("header", { class: "nbsal-small" }, heading, note);
+  return { node: h("section", { class: `nbsal-panel ${look}` }, header, ...content), heading, note };
+}
+
+/** A button that looks like a link and needs Python. */
+export const link = (signal: AbortSignal, words: string, click: () => unknown) =>
+  h("button", { class: "nbsal-link nbsal-needs-python", signal, click }, words);
+
+/** Make another element of a list the one that keys act on. */
+export function setActive(list: HTMLElement, element: Element | null | undefined) {
+  list.querySelector(".nbsal-active")?.classList.remove("nbsal-active");
+  element?.classList.add("nbsal-active");
+  if (element) list.setAttribute("aria-activedescendant", element.id);
+}
+
+/** A share as a length in a style. */
+export const percent = (share: number) => `${100 * share}%`;
 
 /** Call when the view closes. */
 export const onAbort = (signal: AbortSignal, call: () => void) => signal.addEventListener("abort", call);

@@ -75,6 +75,7 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
     const endTyping = debounce(() => root.classList.remove("nbsal-typing"), TYPING_PAUSE, signal);
     const send = sender(model, live, signal, { isWaiting, onStopped: stop });
     const footnote = h("span");
+    const request = requests(model, signal);
     const context: Context<Traits> = {
       root,
       main,
@@ -93,7 +94,11 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
         on(names, call);
         call();
       },
-      ask: requests(model, signal),
+      ask: (name, settings) =>
+        request(name, settings).catch(({ message }) => {
+          fail(message);
+          return undefined;
+        }),
       fail,
       note: (text) => {
         footnote.textContent = text && sanitize(` \u00b7 ${text}`);
@@ -157,15 +162,11 @@ function placeErrors(main: HTMLElement, errors: HTMLElement[]) {
 
 /** Progress, the error of the last computation, and the last line with the notes and the state. */
 function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdated, isStopped }: Condition) {
-  const { get, root, mirror, on, ask, fail, signal, live } = context;
+  const { get, root, mirror, on, ask, signal, live } = context;
   const work = h("div", { class: "nbsal-work", hidden: true });
   const error = h("p", { class: "nbsal-error", role: "alert", hidden: true });
   const notes = h("div", { class: "nbsal-notes" });
-  const cancel = h(
-    "button",
-    { class: "nbsal-link", hidden: true, signal, click: () => ask("cancel").catch(({ message }) => fail(message)) },
-    "Cancel",
-  );
+  const cancel = h("button", { class: "nbsal-link", hidden: true, signal, click: () => ask("cancel") }, "Cancel");
   const state = h("span");
   const line = h("span", { class: "nbsal-state", role: "status" }, state);
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -207,7 +208,12 @@ function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdate
   on(["_rev"], draw);
   mirror(["_rev"], () => drawNotes());
   onAbort(signal, () => clearTimeout(timer));
-  const footer = h("footer", { class: "nbsal-footer" }, notes, h("span", { class: "nbsal-state-line" }, line, cancel));
+  const footer = h(
+    "footer",
+    { class: "nbsal-footer nbsal-small" },
+    notes,
+    h("span", { class: "nbsal-state-line" }, line, cancel),
+  );
   return { error, nodes: [work, footer], draw, drawNotes };
 }
 

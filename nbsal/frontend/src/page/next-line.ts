@@ -1,7 +1,7 @@
 // The line "Next:": what to look at after a view. A press opens it below, where the host can show it.
 
 import type { Context, Model } from "./context";
-import { h, onAbort } from "./dom";
+import { h, link, onAbort } from "./dom";
 import type { ViewTraits } from "./traits";
 
 const PREFIX = "IPY_MODEL_";
@@ -15,23 +15,19 @@ export function nextLine(context: Context<ViewTraits>, model: Model<ViewTraits>)
   const manager = model.widget_manager;
   let shown: { el: HTMLElement; remove(): void } | null = null;
 
-  const open = (name: string, settings: object = {}) =>
-    ask("next", { name, ...settings })
-      .then((inPython) => {
-        if (!manager?.create_view) note.textContent = inPython;
-      })
-      .catch(({ message }) => fail(message));
+  const open = async (name: string, settings: object = {}) => {
+    const inPython = await ask("next", { name, ...settings });
+    if (inPython && !manager?.create_view) note.textContent = inPython;
+  };
   const draw = () => {
     const steps = get("_next") ?? [];
     node.hidden = !live || !steps.length;
     buttons.replaceChildren(
       ...steps.map(([name, words, needsFile]) =>
-        needsFile ? fileButton(words, signal, (file) => open(name, { file })) : stepButton(words, () => open(name)),
+        needsFile ? fileButton(words, signal, (file) => open(name, { file })) : link(signal, words, () => open(name)),
       ),
     );
   };
-  const stepButton = (words: string, click: () => void) =>
-    h("button", { class: "nbsal-link nbsal-needs-python", signal, click }, words);
   const showBelow = async () => {
     const name = get("_below");
     if (!name || !manager?.get_model || !manager.create_view) return;
@@ -58,6 +54,6 @@ function fileButton(words: string, signal: AbortSignal, open: (file: { name: str
     input.value = "";
   };
   const input = h("input", { type: "file", accept: ".csv,.jsonl,.json,.txt", hidden: true, signal, change });
-  const click = () => input.click();
-  return h("span", {}, h("button", { class: "nbsal-link nbsal-needs-python", signal, click }, `${words}\u2026`), input);
+  const button = link(signal, `${words}\u2026`, () => input.click());
+  return h("span", {}, button, input);
 }

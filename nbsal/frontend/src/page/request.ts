@@ -1,6 +1,6 @@
 // Requests to Python by message; each waits for the reply with its id.
 
-import type { Ask, Message, Model } from "./context";
+import type { Message, Model, Request } from "./context";
 import { onAbort } from "./dom";
 
 const CLOSED = "The view was closed.";
@@ -11,7 +11,7 @@ interface Pending {
   reject(error: Error): void;
 }
 
-export function requests(model: Pick<Model<never>, "on" | "off" | "send">, signal: AbortSignal): Ask {
+export function requests(model: Pick<Model<never>, "on" | "off" | "send">, signal: AbortSignal): Request {
   const pending = new Map<string, Pending>();
   const view = Math.random().toString(36).slice(2); // replies reach every view of the model
   let count = 0;

@@ -78,8 +78,6 @@ export interface Decision {
   notes: string[];
   /** All settings, for a tooltip. */
   settings: string;
-  /** Whether the scores depend on the target. */
-  about_target: boolean;
   /** Whether they speak for and against it. */
   signed: boolean;
   /** What the scores measure. */
@@ -132,6 +130,8 @@ export interface Statement {
   effects: readonly [string, string, number | null][];
   /** What may tell more: another method, or a search for words that turn the decision. */
   advice: "" | "rescue" | "search";
+  /** The tokens of each word that was hidden alone, and the value then. */
+  alone: readonly [number[], Phrase][];
 }
 
 /** A check that runs, is offered, or failed, in words too; a search runs without a number of passes. */
@@ -171,8 +171,22 @@ export interface ViewTraits {
   _below: string | null; // the view that was opened below, as "IPY_MODEL_" and its name
 }
 
+/** What is said of words under a text; gaps {} stand for shares in percent, numbers and names. */
+export interface ReadoutWords {
+  hint: string;
+  /** Of a score against, one that counts as 0, and one for. */
+  sides: string[];
+  zero: string;
+  rank: string;
+  score: string;
+  words: string;
+  tokens: string;
+  together: string;
+}
+
 /** Traits of a view that shows the scores of one text. */
 export interface ExplanationTraits extends ViewTraits {
+  _readout: ReadoutWords;
   _tokens: OrEmpty<WiredTokens>;
   _scores: DataView;
   _result: Partial<Decision>;
@@ -222,6 +236,8 @@ export interface CompareTraits extends ShadedTraits {
   /** Whether the difference is shown too. */
   difference: boolean;
   _findings: OrEmpty<Record<Level, ComparedFindings>>;
+  /** What the ring and the disc are. */
+  _key: string;
   _other_choices: Choices;
   _other: OrEmpty<Decision>;
   _result: Partial<Decision & { same_model: boolean }>;

@@ -2,7 +2,7 @@
 
 import type { AnswersTraits, SourceCard } from "../page/answer-traits";
 import type { Context } from "../page/context";
-import { consume, h } from "../page/dom";
+import { consume, h, link } from "../page/dom";
 import type { ExplanationTraits } from "../page/traits";
 import type { ColourScale } from "../text/colour";
 import { largestOf, type Mark, totals } from "../text/marks";
@@ -18,7 +18,7 @@ const UNREAD: Partial<Record<SourceCard["status"], string>> = {
 const BY_WORD = "word by word";
 
 /** Describe a word of a source, or several. */
-export type Describe = (words: RankedWord[], pieces: number[], source: SourceCard) => void;
+export type Describe = (words: RankedWord[], source: SourceCard) => void;
 
 type Struck = AnswersTraits["struck"];
 
@@ -75,18 +75,14 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
   };
   function sourceCard(source: SourceCard, number: number) {
     const readout = {
-      draw: (words: RankedWord[], { pieces }: { pieces: number[] }) => describe(words, pieces, source),
+      draw: (words: RankedWord[]) => describe(words, source),
       setHint() {},
     } as unknown as Readout;
     const text: ScoredText = scoredText(mapped, `${source.label}, ${BY_WORD}`, readout);
     const meter = h("i", { class: "nbsal-meter" });
     const [share, drop] = [h("span", { class: "nbsal-score" }), h("span", { class: "nbsal-drop" })];
-    const button = h("button", {
-      class: "nbsal-link nbsal-needs-python",
-      disabled: !live,
-      signal,
-      click: () => strike(number),
-    });
+    const button = link(signal, "", () => strike(number));
+    button.disabled = !live;
     const onKeyDown = (event: KeyboardEvent) => {
       if (!["Delete", "Backspace"].includes(event.key) || !live || button.inert) return;
       strike(number);

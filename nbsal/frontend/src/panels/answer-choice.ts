@@ -2,8 +2,9 @@
 
 import type { AnswerPart, AnswersTraits } from "../page/answer-traits";
 import type { Context } from "../page/context";
+import { scoresOf } from "../page/decode";
 import type { ExplanationTraits } from "../page/traits";
-import { type AnswerData, contentOf, decodeRows, sumRows } from "./answer-data";
+import { type AnswerData, contentOf, sumRows } from "./answer-data";
 
 type AnswersContext = Context<AnswersTraits>;
 
@@ -61,7 +62,7 @@ export function explained({ get, live }: AnswersContext, data: AnswerData): Expl
   const content = contentOf(data);
   const selected = get("selection").filter((token) => token in data.reply.logprobs);
   const tokens = selected.length ? selected : content;
-  const ownScores = () => decodeRows(own.scores as DataView, size)[0];
+  const ownScores = () => scoresOf(own.scores as DataView, size)[0];
   if (get("rival") !== null && own.rival)
     return { tokens: own.tokens as number[], scores: ownScores(), rival: own.rival };
   const isOwn = !own.rival && own.tokens && String(own.tokens) === String(tokens);

@@ -3,26 +3,19 @@
 import { lineChart } from "../charts/chart";
 import type { AnswersTraits } from "../page/answer-traits";
 import type { Context } from "../page/context";
-import { h } from "../page/dom";
+import { panel as section } from "../page/dom";
 import type { AnswerData } from "./answer-data";
 import { fold } from "./fold";
 
 export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) {
   const { get } = context;
   let position = 0;
-  const [heading, note] = [h("h3"), h("span")];
   const chart = lineChart(context, (next) => {
     position = next;
     draw();
     onMove();
   });
-  const node = h(
-    "section",
-    { class: "nbsal-panel nbsal-evidence" },
-    h("header", { role: "presentation" }, heading, note),
-    chart.node,
-    chart.legend,
-  );
+  const { node, heading, note } = section("nbsal-evidence", chart.node, chart.legend);
   function draw() {
     const { lines, axes, tags = [], finding = "", band = "", quantity: yLabel = "" } = get("_curve");
     if (!lines || !axes) return;

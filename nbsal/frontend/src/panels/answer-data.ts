@@ -2,7 +2,7 @@
 
 import type { AnswerLevel, AnswersTraits, ReplyFacts, SourceCard } from "../page/answer-traits";
 import type { Context } from "../page/context";
-import { DamagedData, FLOAT, rowsOf, type Token, tokensOf, type WiredTokens } from "../page/decode";
+import { scoresOf, type Token, tokensOf } from "../page/decode";
 import type { Mark } from "../text/marks";
 import { marksOf } from "../text/marks";
 
@@ -38,26 +38,12 @@ export function answerReader({ get }: Pick<Context<AnswersTraits>, "get">): () =
     if (!now.parts) return null;
     if (now !== wired[0] || scores !== wired[1]) {
       wired = [now, scores];
-      const tokens = decodeTokens(now);
-      decoded = { tokens, rows: tokens.length ? decodeRows(scores, tokens.length) : [] };
+      const tokens = tokensOf(now);
+      decoded = { tokens, rows: tokens.length ? scoresOf(scores, tokens.length) : [] };
     }
     const reply = decoded.rows.length ? (get("_facts") as ReplyFacts) : NO_REPLY;
     return { ...decoded, parts: now.parts, sources: get("_sources"), reply };
   };
-}
-
-function decodeTokens(wired: WiredTokens): Token[] {
-  try {
-    return tokensOf(wired);
-  } catch {
-    throw new DamagedData(); // fewer bytes than tokens
-  }
-}
-
-export function decodeRows(bytes: DataView, count: number): Float64Array[] {
-  const rows = rowsOf(bytes, count);
-  if (rows.length * count * FLOAT !== bytes.byteLength || !rows.length) throw new DamagedData();
-  return rows;
 }
 
 /** The parts of one text that are shaded as one. */

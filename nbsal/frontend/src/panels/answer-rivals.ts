@@ -5,8 +5,6 @@ import type { Context } from "../page/context";
 import { consume, h, stopPropagation } from "../page/dom";
 import type { AnswerData } from "./answer-data";
 
-const LISTED = 3;
-
 export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token: number) => string) {
   const { get, set, live, signal } = context;
   const node = h("div", { class: "nbsal-classes nbsal-rivals", role: "group", "aria-label": "Instead of this token" });
@@ -45,7 +43,7 @@ export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token
   };
   const other = h(
     "button",
-    { class: "nbsal-class nbsal-needs-python", disabled: !live, signal, click: onOther },
+    { class: "nbsal-link nbsal-needs-python", disabled: !live, signal, click: onOther },
     "other\u2026",
   );
   const button = (words: string, share: string, rival: string | null, pressed: boolean) =>
@@ -74,9 +72,8 @@ export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token
       const index = [...node.children].indexOf(focused as Element);
       const rivals = data.reply.rivals[at] ?? [];
       const name = textOfToken(at);
-      const listed = rivals.slice(0, LISTED);
-      const typed = rival !== null && !listed.some(([token]) => token === rival);
-      const choices = listed.map(([token, text, share]) => button(text, share, token, token === rival));
+      const typed = rival !== null && !rivals.some(([token]) => token === rival);
+      const choices = rivals.map(([token, text, share]) => button(text, share, token, token === rival));
       if (typed) choices.push(button(rival, "", rival, true));
       input.hidden = !typing;
       other.hidden = typing;

@@ -2,12 +2,12 @@
 
 import type { Context } from "../page/context";
 import type { Confusion, ConfusionCell, CorpusTraits } from "../page/corpus-traits";
-import { closest, consume, h } from "../page/dom";
+import { closest, consume, h, panel } from "../page/dom";
 import { nextItem } from "../page/keyboard";
 
 export function confusionPanel({ get, set, on, live, signal }: Context<CorpusTraits>) {
-  const [heading, note, body] = [h("h3"), h("span"), h("div", { class: "nbsal-pairs" })];
-  const node = h("section", { class: "nbsal-panel nbsal-confusion" }, h("header", {}, heading, note), body);
+  const body = h("div", { class: "nbsal-pairs" });
+  const { node, heading, note } = panel("nbsal-confusion", body);
   let buttons: HTMLElement[] = [];
   let cells: ConfusionCell[] = [];
   let columns: string[] = [];

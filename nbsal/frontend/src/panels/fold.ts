@@ -32,7 +32,7 @@ export function fold<Shown = Explanation>(
 ) {
   const { get, set, mirror, live, signal } = context;
   const header = panel.node.querySelector("header") ?? h("header");
-  const plain = h("header", {}, h("h3", {}, title));
+  const plain = h("header", { class: "nbsal-small" }, h("h3", {}, title));
   for (const element of [header, plain]) element.setAttribute("role", "presentation"); // no banner of the page
   const hint = h("p", { class: "nbsal-hint" });
   const onToggle = () => {

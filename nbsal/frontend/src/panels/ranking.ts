@@ -2,8 +2,9 @@
 
 import { rowList } from "../controls/row-list";
 import type { Context } from "../page/context";
-import { h } from "../page/dom";
-import type { ExplanationTraits, RankedList, RankedRow } from "../page/traits";
+import { h, panel, percent } from "../page/dom";
+import type { ExplanationTraits, Phrase, RankedList, RankedRow, Statement } from "../page/traits";
+import { phraseNodes } from "../text/headline";
 import { nameNodes } from "../text/readout";
 import { hoverSender } from "../text/scored-text";
 
@@ -32,6 +33,13 @@ export function markList(context: TextContext, label: string, name = "nbsal-rank
   on(["selection", "hover"], drawState);
   return {
     list: list.node,
+    /** Set the zero that bars of such values share; return where a value lies, as a share of the width. */
+    axis(values: number[]) {
+      const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
+      const at = (value: number) => (value - low) / (high - low || 1);
+      list.node.style.setProperty("--zero", percent(at(0)));
+      return at;
+    },
     /** Draw a row for the tokens of each word from the elements in it. */
     draw(tokens: number[][], cells: (row: number) => Node[]) {
       rows = tokens;
@@ -43,35 +51,33 @@ export function markList(context: TextContext, label: string, name = "nbsal-rank
 
 export function ranking(context: TextContext) {
   const words = markList(context, "Strongest words");
-  const unit = h("span");
-  const node = h(
-    "section",
-    { class: "nbsal-panel nbsal-evidence" },
-    h("header", {}, h("h3", {}, "Strongest words"), unit),
-    words.list,
-  );
+  const { node, heading, note } = panel("nbsal-evidence", words.list);
+  heading.textContent = "Strongest words";
   return {
     node,
-    draw({ power, rows }: RankedList, unitName: string) {
-      unit.textContent = [unitName, power].filter(Boolean).join(" \u00b7 ");
-      const shares = rows.map(({ share }) => share);
-      const [low, high] = [Math.min(0, ...shares), Math.max(0, ...shares)];
-      const at = (share: number) => (100 * (share - low)) / (high - low || 1);
-      words.list.style.setProperty("--zero", `${at(0)}%`);
+    /** @param alone what hiding a word does, of those that were hidden */
+    draw({ power, rows }: RankedList, unitName: string, alone: Statement["alone"]) {
+      const effects = new Map(alone.map(([tokens, effect]) => [String(tokens), effect]));
+      words.list.classList.toggle("nbsal-tested", alone.length > 0);
+      note.textContent = [unitName, power].filter(Boolean).join(" \u00b7 ");
+      const at = words.axis(rows.map(({ share }) => share));
       words.draw(
         rows.map(({ tokens }) => tokens),
-        (row) => bar(rows[row], at),
+        (row) => bar(rows[row], at, effects.get(String(rows[row].tokens))),
       );
     },
   };
 }
 
-function bar({ name, aside, number, share }: RankedRow, at: (share: number) => number) {
-  const line = h("i", { class: share < 0 ? "nbsal-against" : "" });
-  line.style.setProperty("--from", `${Math.min(at(0), at(share))}%`);
-  line.style.setProperty("--length", `${Math.abs(at(share) - at(0))}%`);
+function bar({ name, aside, number, share }: RankedRow, at: (share: number) => number, effect?: Phrase) {
+  const line = h("i", {
+    class: share < 0 ? "nbsal-against" : "",
+    "--from": percent(Math.min(at(0), at(share))),
+    "--length": percent(Math.abs(at(share) - at(0))),
+  });
   const [before, text, after] = name;
   const quiet = aside && h("span", { class: "nbsal-quiet" }, aside);
   const word = h("b", { title: name.join("") + aside }, ...nameNodes({ before, text, after }), quiet);
-  return [word, line, h("span", {}, number)];
+  const without = effect ? [h("span", { class: "nbsal-without" }, ...phraseNodes([effect]))] : [];
+  return [word, line, h("span", {}, number), ...without];
 }

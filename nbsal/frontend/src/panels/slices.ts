@@ -3,12 +3,9 @@
 import { rowList } from "../controls/row-list";
 import type { Context } from "../page/context";
 import type { AuditTraits, Slice } from "../page/corpus-traits";
-import { h } from "../page/dom";
-
-const PROPERTIES = ["--now", "--low", "--high", "--before"];
+import { h, panel, percent } from "../page/dom";
 
 export function sliceBars({ get, set, on, live, signal }: Context<AuditTraits>) {
-  const [heading, note, axis] = [h("h3"), h("span"), h("div", { class: "nbsal-axis", "aria-hidden": "true" })];
   let slices: Slice[] = [];
   let drawn = "";
   const choose = (row: number) => {
@@ -16,7 +13,7 @@ export function sliceBars({ get, set, on, live, signal }: Context<AuditTraits>) 
     if (live) set({ part: get("part") === name ? null : name, picked: [], everywhere: false });
   };
   const list = rowList(signal, "Slices", "nbsal-slice-bars", { choose, leave: () => set({ part: null }) });
-  const node = h("section", { class: "nbsal-panel nbsal-slices" }, h("header", {}, heading, note), axis, list.node);
+  const { node, heading, note } = panel("nbsal-slices", list.node);
   const drawChosen = () => list.select((row) => slices[row].name === get("part"));
   on(["part"], drawChosen);
   return {
@@ -30,7 +27,6 @@ export function sliceBars({ get, set, on, live, signal }: Context<AuditTraits>) 
         [slices, drawn] = [data.rows, key];
         heading.textContent = data.heading;
         note.textContent = data.note;
-        axis.replaceChildren(h("span", {}, ...data.axis.map((text) => h("span", {}, text))));
         list.draw(slices.length, (row) => drawSlice(slices[row]));
       }
       drawChosen();
@@ -39,8 +35,8 @@ export function sliceBars({ get, set, on, live, signal }: Context<AuditTraits>) 
 }
 
 function drawSlice({ name, bar, mark, rate, text }: Slice) {
-  const line = h("i", {}, h("s"), h("u"));
-  for (const [i, property] of PROPERTIES.entries()) line.style.setProperty(property, `${100 * bar[i]}%`);
+  const [now, low, high, before] = bar.map(percent);
+  const line = h("i", { "--now": now, "--low": low, "--high": high, "--before": before }, h("s"), h("u"));
   const words = h("span", { class: "nbsal-quiet" }, mark && h("b", {}, `${mark} `), h("b", {}, rate), ` ${text}`);
   return [h("span", { class: "nbsal-name", title: name, dir: "auto" }, name), line, words];
 }

@@ -107,17 +107,18 @@ export function tableRows({ get, set, live, signal }: Context<CorpusTraits>, tur
 const textRow = (row: Element | null) => (row?.classList.contains("nbsal-under") ? row.nextElementSibling : row);
 
 function drawRow(
-  { number, prediction, share = "", label, wrong, top, against, pieces, remark }: TableRow,
+  { number, prediction, name, share = "", label, wrong, top, against, pieces, remark }: TableRow,
   scale: ColourScale,
   live: boolean,
 ) {
-  const verdict = h("span", {}, h("span", { class: "nbsal-name", title: prediction }, prediction), ` ${share}`);
+  const verdict = h("span", {}, h("span", { class: "nbsal-name", title: prediction }, name), ` ${share}`);
   const mistake = wrong && h("small", { title: `labelled ${label}` }, h("b", {}, "\u2717"), ` labelled ${label}`);
   const said = remark && h("small", { class: remark[0] && `nbsal-${remark[0]}` }, remark[1]);
-  const name = String(number);
-  const button = live ? h("button", { "aria-label": `Open text ${number}`, tabindex: -1 }, name) : name;
-  const cell = (name: string, ...content: (Node | string | false | null | undefined)[]) =>
-    h("td", { class: `nbsal-cell-${name}`, role: "cell" }, ...content);
+  const button = live
+    ? h("button", { "aria-label": `Open text ${number}`, tabindex: -1 }, String(number))
+    : String(number);
+  const cell = (kind: string, ...content: (Node | string | false | null | undefined)[]) =>
+    h("td", { class: `nbsal-cell-${kind}`, role: "cell" }, ...content);
   return h(
     "tr",
     { role: "row", "data-number": number, class: prediction === undefined ? "nbsal-waiting" : "" },

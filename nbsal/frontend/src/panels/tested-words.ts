@@ -4,14 +4,13 @@ import { rowList } from "../controls/row-list";
 import { stepper } from "../controls/stepper";
 import { bind, type Context } from "../page/context";
 import type { AuditTraits, TestedWord, TestedWords } from "../page/corpus-traits";
-import { closest, h } from "../page/dom";
-import { readoutLine } from "../text/readout";
+import { closest, h, panel, percent } from "../page/dom";
 
 const MOST_TEXTS = 1000; // in which scores must name a word
 
 export function testedWords(context: Context<AuditTraits>) {
   const { get, set, on, live, signal } = context;
-  const readout = readoutLine("");
+  const readout = h("div", { class: "nbsal-readout", "aria-live": "polite" });
   let shown: TestedWords | null = null;
   let drawn = "";
   let rows: TestedWord[] = []; // in the order on display
@@ -19,7 +18,7 @@ export function testedWords(context: Context<AuditTraits>) {
   const picked = () => get("picked") ?? [];
   const describe = (row: number | null) => {
     const word = row === null ? undefined : rows[row];
-    readout.setHint(word ? [h("b", {}, word.name), word.line] : [shown?.hint ?? ""]);
+    readout.replaceChildren(...(word ? [h("b", {}, word.name), word.line] : [shown?.hint ?? ""]));
   };
   const choose = (row: number, adds: boolean) => {
     if (!live) return describe(row);
@@ -40,7 +39,6 @@ export function testedWords(context: Context<AuditTraits>) {
     leave: () => live && set({ picked: [], everywhere: false }),
   });
   list.node.setAttribute("aria-multiselectable", "true");
-  const [heading, note] = [h("h3"), h("span")];
   const rest = h("p", { class: "nbsal-quiet" });
   const titles = h("div", { class: "nbsal-audit-titles", signal, click: (event) => sortBy(event) });
   const hide = h("button", {
@@ -51,14 +49,12 @@ export function testedWords(context: Context<AuditTraits>) {
   });
   const range = { step: 1, least: 1, most: MOST_TEXTS };
   const count = stepper(bind(context, "least"), "Minimum texts per word", ["Fewer texts", "More texts"], range);
-  const node = h(
-    "section",
-    { class: "nbsal-panel nbsal-tested" },
-    h("header", {}, heading, note),
+  const { node, heading, note } = panel(
+    "nbsal-tested",
     titles,
     list.node,
     rest,
-    h("div", { class: "nbsal-read" }, readout.node),
+    h("div", { class: "nbsal-read nbsal-small" }, readout),
     h("div", { class: "nbsal-tools" }, hide, count),
   );
   const drawPicked = () => {
@@ -121,17 +117,13 @@ const compare = (a: number | string | null, b: number | string | null) =>
   typeof a === "string" ? a.localeCompare(String(b)) : Number(a ?? 0) - Number(b ?? 0);
 
 function cells({ word, name, kind, cells }: TestedWord) {
-  const mark = kind && h("small", { title: kind.slice(2) }, kind[0], h("span", {}, kind.slice(1)));
+  const mark = kind && h("small", { title: kind.slice(2) }, kind[0]);
   const first = h("span", { class: "nbsal-audit-name" }, h("b", { title: word, dir: "auto" }, name), mark);
   return [first, ...cells.map((cell) => (typeof cell === "string" ? h("span", { title: cell }, cell) : bars(cell)))];
 }
 
 /** A bar for each model. */
 function bars(cell: { left?: number[]; right?: number[] }) {
-  const lines = (cell.left ?? cell.right ?? []).map((share) => {
-    const bar = h("i");
-    bar.style.setProperty("--length", `${100 * share}%`);
-    return bar;
-  });
+  const lines = (cell.left ?? cell.right ?? []).map((share) => h("i", { "--length": percent(share) }));
   return h("span", { class: cell.left ? "nbsal-audit-bars nbsal-breaks" : "nbsal-audit-bars" }, ...lines);
 }

@@ -4,7 +4,7 @@ import { colourScale, displayMenu, SHADING, segments } from "../controls/display
 import { saveMenu } from "../controls/save";
 import { bind, type Context } from "../page/context";
 import type { Column, CorpusTraits, TablePage } from "../page/corpus-traits";
-import { closest, debounce, h, onAbort, stopPropagation } from "../page/dom";
+import { closest, debounce, h, link, onAbort, stopPropagation } from "../page/dom";
 import { phraseNodes } from "../text/headline";
 import { openedText } from "../text/opened-text";
 import { tableRows } from "./table-rows";
@@ -110,11 +110,7 @@ function table(context: CorpusContext) {
   const turn = (by: number) => turnPage(context, by);
   const rows = tableRows(context, turn);
   const headings = h("tr", { role: "row" });
-  const clear = h(
-    "button",
-    { class: "nbsal-link nbsal-needs-python", signal, click: () => set(NO_FILTERS) },
-    "Clear the filters",
-  );
+  const clear = link(signal, "Clear the filters", () => set(NO_FILTERS));
   const unmatched = h("span");
   const empty = h("p", { class: "nbsal-empty", hidden: true }, unmatched, " ", clear);
   const onClick = (event: MouseEvent) => {
@@ -202,8 +198,7 @@ function pager(context: CorpusContext, notice: HTMLElement) {
       next,
       notice,
       grow,
-      displayMenu(context),
-      saveMenu(context),
+      h("span", { class: "nbsal-tools" }, displayMenu(context), saveMenu(context)),
     ),
     draw({ page, pages, position: words, elsewhere }: TablePage) {
       position.textContent = live || !elsewhere ? words : `${words} \u00b7 ${elsewhere}`;

@@ -14,7 +14,7 @@ const PLACEHOLDER = "A sentence or two\u2026";
 export const typing = ({ markStale, ask, fail }: Pick<Context<never>, "markStale" | "ask" | "fail">) => ({
   stale: markStale,
   refuse: fail,
-  skipPause: (text: Text) => void ask("skip_pause", { text }).catch(({ message }: Error) => fail(message)),
+  skipPause: (text: Text) => void ask("skip_pause", { text }),
 });
 
 export function textEditor(

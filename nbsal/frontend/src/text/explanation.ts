@@ -1,7 +1,7 @@
 // The explanation that a model holds, decoded; tokens are decoded again only if they changed.
 
 import type { Context } from "../page/context";
-import { DamagedData, FLOAT, rowsOf, type Token, tokensOf, type WiredTokens } from "../page/decode";
+import { scoresOf, type Token, tokensOf, type WiredTokens } from "../page/decode";
 import type { Decision, ExplanationTraits } from "../page/traits";
 
 export interface Explanation extends Decision {
@@ -22,23 +22,8 @@ export function explanationReader({ get, isOlder }: Source): () => Explanation |
     const [now, result] = [get("_tokens"), get("_result")];
     if (latest && isOlder()) return latest;
     if (!now.parts) return null;
-    if (now !== wired) [wired, tokens] = [now, allTokens(now)];
-    latest = { ...(result as Decision), tokens, parts: now.parts, rows: allRows(get("_scores"), tokens.length) };
+    if (now !== wired) [wired, tokens] = [now, tokensOf(now)];
+    latest = { ...(result as Decision), tokens, parts: now.parts, rows: scoresOf(get("_scores"), tokens.length) };
     return latest;
   };
-}
-
-function allTokens(wired: WiredTokens): Token[] {
-  try {
-    return tokensOf(wired);
-  } catch {
-    throw new DamagedData(); // fewer bytes than tokens
-  }
-}
-
-function allRows(bytes: DataView, count: number): Float64Array[] {
-  const rows = rowsOf(bytes, count);
-  const size = rows.reduce((sum, row) => sum + row.length * FLOAT, 0);
-  if (!size || size !== bytes.byteLength || !rows.every((row) => row.every(Number.isFinite))) throw new DamagedData();
-  return rows;
 }

@@ -1,7 +1,7 @@
 // The first sentence of a view, as Python wrote it: pieces that are marked like the text, and how it was checked.
 
 import type { Context } from "../page/context";
-import { h } from "../page/dom";
+import { h, link, percent } from "../page/dom";
 import type { Checking, ExplainerTraits, OrEmpty, Phrase, Statement } from "../page/traits";
 
 const TITLE =
@@ -10,7 +10,14 @@ const TITLE =
 const TAGS = { class: "strong", for: "em", against: "em", word: "em", struck: "s" } as const;
 
 /** Of a sentence beside which nothing is said. */
-export const UNCHECKED = { state: "unchecked", badge: "", evidence_line: "", effects: [], advice: "" } as const;
+export const UNCHECKED = {
+  state: "unchecked",
+  badge: "",
+  evidence_line: "",
+  effects: [],
+  advice: "",
+  alone: [],
+} as const;
 
 /** The sentence as elements. */
 export const phraseNodes = (phrases: Phrase[]) =>
@@ -19,14 +26,12 @@ export const phraseNodes = (phrases: Phrase[]) =>
   );
 
 /** The sentence, and below it the line that says how it was checked and shows what was measured. */
-export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Context<ExplainerTraits>) {
+export function headline({ get, set, on, ask, signal, live, isOlder }: Context<ExplainerTraits>) {
   const sentence = h("p", { class: "nbsal-headline", title: TITLE });
-  const request = (name: "check" | "search" | "cancel") => ask(name).catch(({ message }) => fail(message));
-  const button = (name: string, click: () => void) =>
-    h("button", { class: "nbsal-link nbsal-needs-python", signal, click }, name);
-  const [start, stop] = [button("Check", () => request("check")), button("Stop", () => request("cancel"))];
+  const start = link(signal, "Check", () => ask("check"));
+  const stop = link(signal, "Stop", () => ask("cancel"));
   const hiding = () => get("_choices").hiding;
-  const more = button("", () => (drawn?.advice === "search" ? request("search") : set({ method: hiding()?.name })));
+  const more = link(signal, "", () => (drawn?.advice === "search" ? ask("search") : set({ method: hiding()?.name })));
   const [line, bars] = [h("summary", { tabindex: 0 }), h("div", { class: "nbsal-effects" })];
   const effects = h("details", {}, line, bars);
   const note = h("span");
@@ -86,10 +91,8 @@ export function headline({ get, set, on, ask, fail, signal, live, isOlder }: Con
 
 /** What was measured, as bars. */
 export const effectRows = (effects: Statement["effects"]) =>
-  effects.flatMap(([name, value, share]) => [h("span", {}, name), bar(share), h("span", {}, value)]);
-
-function bar(share: number | null) {
-  const node = h("i");
-  node.style.setProperty("--p", `${100 * (share ?? 0)}%`);
-  return node;
-}
+  effects.flatMap(([name, value, share]) => [
+    h("span", {}, name),
+    h("i", { "--p": percent(share ?? 0) }),
+    h("span", {}, value),
+  ]);

@@ -9,7 +9,7 @@ export function legend() {
   const ramp = h("i", { class: "nbsal-ramp" });
   const low = h("span");
   const high = h("span", { class: "nbsal-word-for" });
-  const unit = h("span", { class: "nbsal-unit" });
+  const unit = h("span", { class: "nbsal-unit nbsal-line" });
   const node = h(
     "span",
     { class: "nbsal-legend nbsal-invisible" }, // its room is kept

@@ -59,11 +59,14 @@ export const totals = (marks: Mark[], scores: ArrayLike<number>) =>
 export const largestOf = (scores: ArrayLike<number>) =>
   Array.from(scores).reduce((most, score) => Math.max(most, Math.abs(score)), 0);
 
-/** The rank of each value: 1 for the largest; of equal values the earlier one comes first. */
+/** The places of values, that of the largest first; of equal values the earlier one comes first. */
+export const ranked = (values: ArrayLike<number>) =>
+  Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a] || a - b);
+
+/** The rank of each value: 1 for the largest. */
 export function ranks(values: ArrayLike<number>) {
-  const order = Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a] || a - b);
-  const result = new Array<number>(order.length);
-  for (const [rank, i] of order.entries()) result[i] = rank + 1;
+  const result = new Array<number>(values.length);
+  for (const [rank, i] of ranked(values).entries()) result[i] = rank + 1;
   return result;
 }
 

@@ -26,11 +26,11 @@ export function openedText(context: Context<CorpusTraits>) {
   const node = h(
     "section",
     { class: "nbsal-panel nbsal-opened" },
-    h("header", {}, title, keys),
+    h("header", { class: "nbsal-small" }, title, keys),
     answer,
     check,
     page,
-    h("div", { class: "nbsal-read" }, text.readout.node, colours.node),
+    h("div", { class: "nbsal-read nbsal-small" }, text.readout.node, colours.node),
     words.node,
   );
   let marks: Mark[] = [];
@@ -50,6 +50,8 @@ export function openedText(context: Context<CorpusTraits>) {
         text.layOut({ marks, parts, answer: explanation.answer });
       }
       const scale = colourScale(context);
+      const ranked = explanation.legends[0].ranked[level];
+      text.readout.setScores(ranked);
       const { scores } = text.paint(rows[0], scale);
       keys.textContent = (live && hints?.keys) || "";
       title.textContent = `Text ${opened.number}`;
@@ -63,7 +65,7 @@ export function openedText(context: Context<CorpusTraits>) {
       bars.replaceChildren(...effectRows(effects));
       const negative = scores.some((score) => score < 0);
       colours.draw(scale, negative, explanation.legends[0].strongest[level]);
-      words.draw(explanation.legends[0].ranked[level], explanation.unit);
+      words.draw(ranked, explanation.unit, opened.statement.alone);
       page.classList.toggle("nbsal-scrolls", text.long());
       node.classList.toggle("nbsal-outdated", get("opened") !== opened.number);
       return opened.number;

@@ -50,7 +50,7 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
     if (!context.isOlder()) held = statement();
     if (held) heading.draw(held);
   };
-  heading.follow(() => statement());
+  heading.follow(() => (held = statement()));
   const grow = h("span", { class: "nbsal-grow" });
   const tools = h(
     "div",
@@ -66,7 +66,7 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
       h("span", { class: "nbsal-tools" }, displayMenu(context, [...settings, topSetting(side)]), saveMenu(context)),
     ),
   );
-  const line = h("div", { class: "nbsal-read" }, text.readout.node, colours.node);
+  const line = h("div", { class: "nbsal-read nbsal-small" }, text.readout.node, colours.node);
   return {
     nodes: [heading.node, map.node, editor.page, line, share.node, decision.node, tools],
     headline: heading.node,
@@ -78,12 +78,15 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
       statement = chosen;
       say();
     },
+    /** The words that were hidden alone, as far as is said. */
+    alone: () => held?.alone ?? [],
     addTool: (tool: Node) => grow.before(tool),
     /** Draw a row of scores; `top` is the score with full colour. Return the marks. */
     draw(explanation: Explanation, row: Float64Array, top?: number, legend = legendOf(explanation, row)) {
       layOut(explanation, get("level"));
       const scale = colourScale(context);
       const { scores, largest } = text.paint(row, scale, top);
+      text.readout.setScores(legend.ranked[get("level")]);
       say();
       const negative = scores.some((score) => score < 0);
       colours.draw(scale, negative, legend.strongest[get("level")]);

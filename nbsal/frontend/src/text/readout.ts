@@ -1,9 +1,8 @@
 // The line under a text: the word under the pointer or the selected words, with their score.
 
 import { h } from "../page/dom";
-import { formatPercent, formatScore, plural } from "../page/format";
+import type { RankedList, ReadoutWords } from "../page/traits";
 
-const HINT = "Point at a word to see its score.";
 /** A word, or a token with what its word has before and after it. */
 export interface Named {
   text: string;
@@ -20,7 +19,7 @@ export const nameNodes = ({ text, before, after }: Omit<Named, "word">): (Node |
 ];
 
 /** Share of the strongest word's score below which a score counts as 0. */
-export const UNSCORED = 0.0005;
+const UNSCORED = 0.0005;
 
 export interface RankedWord extends Named {
   score: number;
@@ -45,16 +44,36 @@ export type Readout = ReturnType<typeof readoutLine>;
 /** What is said of a word after its name; it is out of sight while a new result is computed, and while a preview is shown. */
 export const scoreWords = (text: string) => h("span", { class: "nbsal-score" }, text);
 
-/** @param hint what the line says while nothing is pointed at */
-export function readoutLine(hint = HINT) {
-  const node = h("div", { class: "nbsal-readout", "aria-live": "polite" }, hint);
-  let rest: (Node | string)[] = [hint];
+export function readoutLine(words: ReadoutWords) {
+  let rest: (Node | string)[] = [words.hint];
+  const node = h("div", { class: "nbsal-readout nbsal-small nbsal-line", "aria-live": "polite" }, words.hint);
+  let numbers = new Map<string, string>(); // of scores, by tokens
   let resting = true;
+  const describe = (named: RankedWord[], { largest, count, pieces }: Surroundings): (Node | string)[] => {
+    const name = nameOf(named);
+    const sum = sumOf(named);
+    const share = shareOf(sum, largest);
+    if (named.length > 1)
+      return [name, `, ${fill(words.words, named.length)}`, scoreWords(` \u00b7 ${fill(words.together, share)}`)];
+    if (isZero(sum, largest)) return [name, scoreWords(` \u00b7 ${words.zero}`)];
+    const score = numbers.get(String(pieces));
+    const said = [
+      sideOf(words, sum, largest),
+      fill(words.rank, named[0].rank, count),
+      score && fill(words.score, score),
+      pieces.length > 1 && fill(words.tokens, pieces.length),
+    ];
+    return [name, scoreWords(` \u00b7 ${said.filter(Boolean).join(" \u00b7 ")}`)];
+  };
   return {
     node,
-    draw(words: RankedWord[], surroundings: Surroundings) {
-      resting = !words.length;
-      node.replaceChildren(...(resting ? rest : describe(words, surroundings)));
+    draw(named: RankedWord[], surroundings: Surroundings) {
+      resting = !named.length;
+      node.replaceChildren(...(resting ? rest : describe(named, surroundings)));
+    },
+    /** Set the scores that are told: those of the strongest words. */
+    setScores({ rows, power }: RankedList) {
+      numbers = new Map(rows.map(({ tokens, number }) => [String(tokens), `${number} ${power}`.trimEnd()]));
     },
     /** Change what the line says while nothing is pointed at. */
     setHint(next: (Node | string)[]) {
@@ -64,14 +83,9 @@ export function readoutLine(hint = HINT) {
   };
 }
 
-function describe(words: RankedWord[], { largest, count, pieces }: Surroundings): (Node | string)[] {
-  const [first] = words;
-  const sum = sumOf(words);
-  const name = nameOf(words);
-  if (words.length > 1) return [name, `, ${countOf(words)}`, scoreWords(` \u00b7 together ${percentOf(sum, largest)}`)];
-  if (Math.abs(sum) <= UNSCORED * largest) return [name, scoreWords(" \u00b7 score 0")];
-  const rank = `rank ${first.rank} of ${count}`;
-  return [name, scoreWords(` \u00b7 ${sideOf(sum, largest)} \u00b7 ${rank} \u00b7 ${scoreOf(sum, largest, pieces)}`)];
+/** A text that Python wrote, with values in its gaps. */
+export function fill(text: string, ...values: (string | number)[]) {
+  return text.replace(/\{\}/g, () => String(values.shift()));
 }
 
 /** A word, or the first and the last of several. */
@@ -80,17 +94,11 @@ export const nameOf = (words: RankedWord[]) =>
 
 export const sumOf = (words: RankedWord[]) => words.reduce((total, { score }) => total + score, 0);
 
-export const countOf = (words: RankedWord[]) => plural(words.length, "word");
+/** The size of a score as a share of the largest, in percent. */
+const shareOf = (score: number, largest: number) => Math.round((100 * Math.abs(score)) / (largest || 1));
 
-/** The size of a score as a share of the largest. */
-export const percentOf = (score: number, largest: number) => formatPercent(Math.abs(score) / (largest || 1), 0);
+export const isZero = (score: number, largest: number) => Math.abs(score) <= UNSCORED * largest;
 
-/** The side of a score and its share of the largest; a score that counts as 0 has no side. */
-export const sideOf = (score: number, largest: number) =>
-  Math.abs(score) <= UNSCORED * largest
-    ? percentOf(0, largest)
-    : `${score < 0 ? "against" : "for"}, ${percentOf(score, largest)}`;
-
-/** A score, and the number of tokens of a word of several. */
-export const scoreOf = (score: number, largest: number, pieces: number[]) =>
-  `score ${formatScore(score, largest)}${pieces.length > 1 ? ` \u00b7 ${plural(pieces.length, "token")}` : ""}`;
+/** The side of a score and its share of the largest, after other values in the same text. */
+export const sideOf = ({ sides }: ReadoutWords, score: number, largest: number, ...values: string[]) =>
+  fill(sides[isZero(score, largest) ? 1 : 1 + Math.sign(score)], ...values, shareOf(score, largest));

@@ -1,13 +1,13 @@
 // A text with its scores as shades, which is read, searched, selected and edited by mouse and keys.
 
 import type { Context } from "../page/context";
-import { closest, consume, h, sanitize, throttle, uniqueId } from "../page/dom";
+import { closest, consume, h, sanitize, setActive, throttle, uniqueId } from "../page/dom";
 import { nextItem } from "../page/keyboard";
 import type { ExplanationTraits } from "../page/traits";
 import { LINEAR, type Shade, shade, UNSHADED } from "./colour";
 import { marksAfterEdit } from "./edited";
 import { blocks, range } from "./layout";
-import { gapsOf, largestOf, type Mark, namedMark, ranks, totals } from "./marks";
+import { gapsOf, largestOf, type Mark, namedMark, ranked, ranks, totals } from "./marks";
 import { type Readout, readoutLine } from "./readout";
 
 export const LONG = 400; // marks from which a text scrolls by itself and has a minimap
@@ -39,7 +39,11 @@ export function hoverSender({ set, signal }: TextContext): HoverSender {
 export type ScoredText = ReturnType<typeof scoredText>;
 
 /** @param readout where the word under the pointer or the keys is described */
-export function scoredText(context: TextContext, label = "The text, word by word", readout: Readout = readoutLine()) {
+export function scoredText(
+  context: TextContext,
+  label = "The text, word by word",
+  readout: Readout = readoutLine(context.get("_readout")),
+) {
   const { get, on, set, signal } = context;
   const uid = uniqueId();
   let explained: Layout = { marks: [], parts: [], answer: null };
@@ -74,10 +78,8 @@ export function scoredText(context: TextContext, label = "The text, word by word
 
   const select = (ks: number[]) => set({ selection: ks.flatMap((k) => marks[k].tokens).sort((a, b) => a - b) });
   const activate = (k: number) => {
-    spans[active]?.classList.remove("nbsal-active");
     active = pointed = k;
-    spans[k]?.classList.add("nbsal-active");
-    node.setAttribute("aria-activedescendant", `${uid}-${k}`);
+    setActive(node, spans[k]);
     describe();
   };
   const toggle = (k: number, { shiftKey, ctrlKey, metaKey }: Modifiers) => {
@@ -131,13 +133,11 @@ export function scoredText(context: TextContext, label = "The text, word by word
     }
     return best;
   };
-  const marksByRank = () => {
-    const byRank: number[] = [];
-    for (const [k, rank] of order.entries()) byRank[rank - 1] = k;
-    return byRank;
-  };
   const onKeyDown = (event: KeyboardEvent) => {
-    const k = nextItem(event, active, marks.length, { ranked: marksByRank, line: markInNextLine });
+    const k = nextItem(event, active, marks.length, {
+      ranked: () => ranked(scores.map(Math.abs)),
+      line: markInNextLine,
+    });
     if (k !== null) {
       if (event.shiftKey) select(range(anchor, k));
       else anchor = k;

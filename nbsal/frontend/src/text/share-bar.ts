@@ -9,7 +9,7 @@ export function shareBar() {
   const [words, special] = [h("span"), h("span")];
   const bar = h("span", { class: "nbsal-share-bar" });
   const warning = h("p", { class: "nbsal-warning", hidden: true });
-  const node = h("div", { class: "nbsal-share", title: TITLE }, words, bar, special, warning);
+  const node = h("div", { class: "nbsal-share nbsal-small", title: TITLE }, words, bar, special, warning);
   return {
     node,
     draw(legend: Shares) {

@@ -4,14 +4,13 @@ import { colourScale, displayMenu, SHADING, segments } from "../controls/display
 import { layerStepper } from "../controls/explainer-controls";
 import { methodPicker } from "../controls/method-picker";
 import { saveMenu } from "../controls/save";
-import type { Side } from "../controls/side";
+import { firstSide } from "../controls/side";
 import { undo } from "../controls/undo";
 import type { AnswersTraits } from "../page/answer-traits";
 import { bind, type Context } from "../page/context";
-import { h } from "../page/dom";
-import { nameInSentence } from "../page/format";
+import { h, link } from "../page/dom";
 import { mount } from "../page/mount";
-import type { Phrase, ShadedTraits } from "../page/traits";
+import type { ExplainerTraits, Phrase, ShadedTraits } from "../page/traits";
 import { sourceCards, struckTokens } from "../panels/answer-cards";
 import { carriersStrip } from "../panels/answer-carriers";
 import { type Explained, explained, isOf, partOf, replyContext, selectReply } from "../panels/answer-choice";
@@ -31,7 +30,7 @@ const TITLE =
 const WRITING = "The model is writing\u2026";
 
 export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
-  const { get, set, on, ask, fail, main, side, root, live, signal, mirror } = context;
+  const { get, set, on, ask, main, side, root, live, signal, mirror } = context;
   const read = answerReader(context);
   let data: AnswerData | null = null;
   let now: Explained | null = null;
@@ -68,18 +67,9 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   const carriers = carriersStrip(context, (tokens) => selectReply(context, tokens));
   const [kind, facts] = [h("span"), h("span")];
   const page = h("div", { class: "nbsal-page" }, reply.node);
-  const onWrite = () => ask("write_again").catch(({ message }) => fail(message));
-  const write = h(
-    "button",
-    {
-      class: "nbsal-link nbsal-needs-python",
-      title: "Let the model reply anew, without what is struck out",
-      hidden: !live,
-      signal,
-      click: onWrite,
-    },
-    "Write again",
-  );
+  const write = link(signal, "Write again", () => ask("write_again"));
+  write.title = "Let the model reply anew, without what is struck out";
+  write.hidden = !live;
   const struck = h("span", { "aria-live": "polite" });
   const strikes = h("p", { class: "nbsal-strikes" }, struck, write);
   const others = h("div", { class: "nbsal-replies" });
@@ -179,8 +169,8 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     kind.textContent = at ? replies[at].title : "Reply";
     const shown = replies.flatMap(({ title, text, likelihood }, number) => {
       if (number === at || !text) return [];
-      const click = () => set({ written: number, struck: [] });
-      const show = h("button", { class: "nbsal-link nbsal-needs-python", disabled: !live, signal, click }, "Show");
+      const show = link(signal, "Show", () => set({ written: number, struck: [] }));
+      show.disabled = !live;
       return [otherReply(h("span", {}, title, " \u00b7 ", show), likelihood, text)];
     });
     if (draft && data?.rows.length) shown.push(otherReply(h("span", {}, WRITING), "", draft));
@@ -200,8 +190,9 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     const columns = [...data.sources.map(({ short, name }) => ({ short, name })), data.reply.so_far];
     const keep = columns.map((_, i) => data?.sources[i]?.status !== "not read");
     const pick = <T>(values: T[]) => values.filter((_, i) => keep[i]);
-    const { names, matrix: rows, finding, unit } = data.reply;
-    matrix.draw({ rows: names, columns: pick(columns), shares: rows.map(pick), finding, unit }, colourScale(shading));
+    const { names: rows, matrix: shares, cells, finding, unit } = data.reply;
+    const [picked, texts] = [shares.map(pick), cells.map(pick)];
+    matrix.draw({ rows, columns: pick(columns), shares: picked, cells: texts, finding, unit }, colourScale(shading));
   };
   const draw = () => {
     data = read();
@@ -228,13 +219,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     root.classList.toggle("nbsal-holds", holds && Boolean(data?.rows.length));
   };
 
-  const method: Side = {
-    ask: context.ask,
-    fail: context.fail,
-    method: bind(context, "method"),
-    layer: bind(context, "layer"),
-    choices: bind(context, "_choices"),
-  } as unknown as Side;
+  const method = firstSide(context as unknown as Context<ExplainerTraits>);
   const units = segments(bind(context, "level"), "Unit of the answer", [
     ["word", "Words"],
     ["sentence", "Sentences"],
@@ -267,7 +252,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
       saveMenu(context),
     ),
   );
-  const readLine = h("div", { class: "nbsal-read" }, readout.node, colours.node);
+  const readLine = h("div", { class: "nbsal-read nbsal-small" }, readout.node, colours.node);
   columns.before(headline);
   main.append(box, readLine);
   side.append(cards.node, share.node, curve.node);
@@ -307,5 +292,5 @@ function otherReply(title: Node, likelihood: string, text: string) {
 function strongestOf(words: { text: string; score: number }[]) {
   const most = largestOf(words.map(({ score }) => score));
   const word = words.find(({ score }) => most > 0 && Math.abs(score) === most);
-  return word ? nameInSentence(word.text.trim().slice(0, 24)) : "";
+  return word ? `\u201c${word.text.trim().slice(0, 24)}\u201d` : "";
 }

@@ -1,7 +1,7 @@
 // Two explanations of one text beside each other, the strongest words of both, and their difference.
 
 import { badge, pairedDots } from "../charts/paired-dots";
-import { colourScale, displayMenu, type Setting, SHADING, scaleSetting, segments } from "../controls/display";
+import { choiceSetting, colourScale, displayMenu, type Setting, SHADING, scaleSetting } from "../controls/display";
 import { methodControls, selectionButton, topSetting } from "../controls/explainer-controls";
 import { outcomes } from "../controls/outcomes";
 import { saveMenu } from "../controls/save";
@@ -10,7 +10,7 @@ import { EXPLAINED, undoable } from "../controls/undo";
 import { bind, type Context } from "../page/context";
 import { consume, h } from "../page/dom";
 import { mount } from "../page/mount";
-import type { ComparedFindings, CompareTraits } from "../page/traits";
+import type { ComparedFindings, CompareTraits, ReadoutWords } from "../page/traits";
 import { isBlank, PROMPT } from "../text/blank";
 import { textEditor, typing } from "../text/editor";
 import { type Explanation, explanationReader } from "../text/explanation";
@@ -18,7 +18,7 @@ import { headline } from "../text/headline";
 import { legend } from "../text/legend";
 import { largestOf, type Mark, marksOf, totals } from "../text/marks";
 import { minimap } from "../text/minimap";
-import { countOf, nameOf, type Readout, readoutLine, scoreWords, sideOf } from "../text/readout";
+import { fill, nameOf, type Readout, readoutLine, scoreWords, sideOf } from "../text/readout";
 import { scoredText } from "../text/scored-text";
 import { search } from "../text/search";
 
@@ -63,7 +63,7 @@ function pairOfTexts(context: CompareContext) {
     const k = marks.findIndex(({ tokens }) => tokens.includes(token));
     return shares.map((row) => row[k] ?? 0);
   };
-  const readout = sharedReadout(shareOf);
+  const readout = sharedReadout(get("_readout"), shareOf);
   const labels = ["The text as A explains it", "The text as B explains it", "Where A and B differ"];
   const texts = labels.map((label) => scoredText(context, label, readout));
   const edit = (parts: string[]) => {
@@ -86,7 +86,7 @@ function pairOfTexts(context: CompareContext) {
       h("div", {}, maps[i].node, pages[i]),
     ),
   );
-  const difference = h("div", { class: "nbsal-difference", hidden: true }, differenceLegend(), pages[2]);
+  const difference = h("div", { class: "nbsal-difference", hidden: true }, pages[2], differenceLegend());
   const finder = search(context, { node: texts[0].node, reveal });
 
   const layOut = (explanation: Explanation) => {
@@ -101,7 +101,7 @@ function pairOfTexts(context: CompareContext) {
     nodes: [
       h("div", { class: "nbsal-pair" }, ...sides),
       difference,
-      h("div", { class: "nbsal-read" }, readout.node, colours.node),
+      h("div", { class: "nbsal-read nbsal-small" }, readout.node, colours.node),
     ],
     tools: [editor.button, finder.node],
     /** Draw both texts; return their words. */
@@ -135,16 +135,16 @@ function pairOfTexts(context: CompareContext) {
 }
 
 /** A readout that says what both give the word under the pointer or the selected words. */
-function sharedReadout(shareOf: (token: number) => number[]): Readout {
-  const readout = readoutLine();
+function sharedReadout(words: ReadoutWords, shareOf: (token: number) => number[]): Readout {
+  const readout = readoutLine(words);
   return {
     ...readout,
     draw(ranked, surroundings) {
       if (!ranked.length) return readout.draw(ranked, surroundings);
       const shares = ranked.map(({ token }) => shareOf(token));
       const sums = [0, 1].map((side) => shares.reduce((sum, share) => sum + share[side], 0));
-      const sides = sums.map((share, i) => `${"AB"[i]}: ${sideOf(share, 1)}`).join(" \u00b7 ");
-      const several = ranked.length > 1 ? `, ${countOf(ranked)}` : "";
+      const sides = sums.map((share, i) => `${"AB"[i]}: ${sideOf(words, share, 1)}`).join(" \u00b7 ");
+      const several = ranked.length > 1 ? `, ${fill(words.words, ranked.length)}` : "";
       readout.node.replaceChildren(nameOf(ranked), several, scoreWords(` \u00b7 ${sides}`));
     },
   };
@@ -175,10 +175,10 @@ function decisions(context: CompareContext) {
 }
 
 function toolRow(context: CompareContext, [editButton, finder]: HTMLElement[]) {
-  const { ask, fail, live, signal } = context;
+  const { ask, live, signal } = context;
   const { button, forget } = undoable(context, [...EXPLAINED, ...OTHER]);
-  const swapped = () => forget(); // earlier steps are of the other side; a second press takes back the first one
-  const onSwap = () => ask("swap").then(swapped, (error: Error) => fail(error.message));
+  /** Earlier steps are of the other side; a second press takes back the first one. */
+  const onSwap = async () => (await ask("swap")) && forget();
   const swap = h(
     "button",
     { class: "nbsal-button nbsal-needs-python", hidden: !live, signal, click: onSwap },
@@ -190,13 +190,10 @@ function toolRow(context: CompareContext, [editButton, finder]: HTMLElement[]) {
   });
   const settings: Setting[] = [
     scaleSetting(bind(context, "scale"), "Each its own", "Shared"),
-    [
-      "Difference",
-      segments(bind(context, "difference"), "Difference", [
-        [false, "Hide"],
-        [true, "Show"],
-      ]),
-    ],
+    choiceSetting(bind(context, "difference"), "Difference", [
+      [false, "Hide"],
+      [true, "Show"],
+    ]),
     ...tops,
   ];
   return h(

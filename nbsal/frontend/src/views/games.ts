@@ -9,7 +9,7 @@ import { saveMenu } from "../controls/save";
 import { firstSide } from "../controls/side";
 import { EXPLAINED, undo } from "../controls/undo";
 import { bind, type Context } from "../page/context";
-import { closest, consume, h } from "../page/dom";
+import { closest, consume, h, panel } from "../page/dom";
 import { mount } from "../page/mount";
 import type { GamesTraits, PlayedGames } from "../page/traits";
 import { type Explanation, explanationReader } from "../text/explanation";
@@ -60,17 +60,15 @@ export function strikeHidden(text: HTMLElement, marks: Mark[], hidden: Set<numbe
 /** The curves of the game on display under what they show, and a position on them; `order` says whose order it is. */
 export function hidingPanel(context: GamesContext, order = () => "") {
   const { get, set, on } = context;
-  const [finding, quantity] = [h("h3"), h("span")];
   const chart = lineChart(context, (position) => set({ at: pointsOf(context)[position] }));
-  const header = h("header", {}, finding, quantity);
-  const node = h("section", { class: "nbsal-panel nbsal-evidence nbsal-hiding" }, header, chart.node, chart.legend);
+  const { node, heading, note } = panel("nbsal-evidence nbsal-hiding", chart.node, chart.legend);
   const draw = () => {
     const { lines, axes, findings, tags, quantity: measured, band, halved } = get("_game");
     const [game, position] = [get("game"), positionOf(context)];
     if (!lines?.[game]) return; // what is shown is dim until the next result
     const [curves, tag] = [lines[game], tags[game][position]];
-    finding.textContent = findings[game];
-    quantity.textContent = `${measured}${order()}`;
+    heading.textContent = findings[game];
+    note.textContent = `${measured}${order()}`;
     const steps = curves[0].at;
     chart.draw({ lines: curves, steps, position, axes: axes[game], halved, yLabel: measured, bandLabel: band, tag });
     drawMarks();

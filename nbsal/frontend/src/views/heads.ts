@@ -9,7 +9,7 @@ import { saveMenu } from "../controls/save";
 import { firstSide } from "../controls/side";
 import { undo } from "../controls/undo";
 import type { Context } from "../page/context";
-import { h } from "../page/dom";
+import { h, panel } from "../page/dom";
 import type { Change } from "../page/head-traits";
 import { mount } from "../page/mount";
 import type { HeadsTraits } from "../page/traits";
@@ -37,25 +37,16 @@ function headsParts(context: HeadsContext) {
   const grid = headGrid(context, switches);
   const controls = headControls(context, switches.count);
   const attention = attentionPanel(context, switches);
-  const [finding, count] = [h("h3"), h("span")];
   const hint = methodHint(context);
   const study = h("p", { class: "nbsal-hint" }, NOT_STUDIED, " ", h("code", {}, HOW_TO_STUDY));
   const keys = KEYS.map(([kind, words]) => h("span", {}, h("i", { class: `nbsal-switch nbsal-${kind}` }), words));
-  const section = h(
-    "section",
-    { class: "nbsal-panel nbsal-heads-panel" },
-    h("header", {}, finding, count),
-    hint,
-    study,
-    grid.node,
-    grid.readout,
-    h("div", { class: "nbsal-keys" }, ...keys),
-    controls.node,
-  );
+  const legend = h("div", { class: "nbsal-keys nbsal-small" }, ...keys);
+  const content = [hint, study, grid.node, grid.readout, legend, controls.node];
+  const section = panel("nbsal-heads-panel", ...content);
   const draw = () => {
     const { finding: words = "Heads", count: on = "", named, studied } = get("_heads");
-    finding.textContent = words;
-    count.textContent = on;
+    section.heading.textContent = words;
+    section.note.textContent = on;
     hint.hidden = headsAct(context);
     study.hidden = named !== false || studied === true;
     grid.draw();
@@ -64,7 +55,7 @@ function headsParts(context: HeadsContext) {
   };
   on([...SWITCHES, "head", "method"], draw);
   return {
-    grid: section,
+    grid: section.node,
     attention: attention.node,
     draw(explanation: Explanation | null) {
       draw();

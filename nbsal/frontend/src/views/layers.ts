@@ -4,13 +4,13 @@ import { heatmap } from "../charts/heatmap";
 import { colourScale, SHADING, scaleSetting } from "../controls/display";
 import { EXPLAINED, undo } from "../controls/undo";
 import { bind, type Context } from "../page/context";
-import { h } from "../page/dom";
+import { h, panel } from "../page/dom";
 import { mount } from "../page/mount";
 import type { LayersTraits, LayerWords } from "../page/traits";
 import { shade } from "../text/colour";
 import { type Explanation, explanationReader } from "../text/explanation";
 import { phraseNodes } from "../text/headline";
-import { largestOf, type Mark, marksOf, namedMark, ranks, totals } from "../text/marks";
+import { largestOf, type Mark, marksOf, namedMark, ranked, totals } from "../text/marks";
 import { reading } from "../text/reading";
 import { nameNodes, scoreWords } from "../text/readout";
 import { hoverSender } from "../text/scored-text";
@@ -28,9 +28,7 @@ export function layersPanel(context: Context<LayersTraits>) {
   let describe = (_row: number, _column: number): (Node | string)[] => [];
   let pointed: { word: string; row: number; column: number } | null = null;
   const hover = hoverSender(context);
-  const finding = h("h3");
-  const note = h("span");
-  const readout = h("div", { class: "nbsal-readout", "aria-live": "polite" }, HINT);
+  const readout = h("div", { class: "nbsal-readout nbsal-small nbsal-line", "aria-live": "polite" }, HINT);
   const grid = heatmap(context, "Layers by words", {
     selectRow: (layer) => set({ layer }),
     selectColumn: (k) => set({ selection: k === null || isSelected(k) ? [] : marks[k].tokens }),
@@ -40,13 +38,7 @@ export function layersPanel(context: Context<LayersTraits>) {
       drawReadout();
     },
   });
-  const node = h(
-    "section",
-    { class: "nbsal-panel nbsal-evidence nbsal-layers-panel" },
-    h("header", {}, finding, note),
-    grid.node,
-    readout,
-  );
+  const { node, heading, note } = panel("nbsal-evidence nbsal-layers-panel", grid.node, readout);
 
   const isSelected = (k: number) => JSON.stringify(get("selection")) === JSON.stringify(marks[k].tokens);
   /** The layer on display. */
@@ -58,7 +50,7 @@ export function layersPanel(context: Context<LayersTraits>) {
     if (!explanation) return;
     const at = (position: number) => marks.findIndex(({ tokens }) => tokens.includes(position));
     const pointed = get("hover");
-    grid.mark(chosen(), new Set(get("selection").map(at)), pointed === null ? null : at(pointed));
+    grid.mark(new Set([chosen()]), new Set(get("selection").map(at)), pointed === null ? null : at(pointed));
   };
   /** Describe the cell under the pointer or the keys, if there still is one. */
   const drawReadout = () => {
@@ -85,13 +77,9 @@ export function layersPanel(context: Context<LayersTraits>) {
       shade: (row, k) => shade(rows[row][k], top(row), scale),
       remark: (row) => remarks[row],
       describe: ({ row, column }) => `${columns[column]} · ${cell(row, column)}`,
-      ranked: (row) => {
-        const order: number[] = [];
-        for (const [k, rank] of ranks(rows[row].map(Math.abs)).entries()) order[rank - 1] = k;
-        return order;
-      },
+      ranked: (row) => ranked(rows[row].map(Math.abs)),
     });
-    finding.replaceChildren(...phraseNodes(words.finding));
+    heading.replaceChildren(...phraseNodes(words.finding));
     note.textContent = words.scales[get("scale")];
     drawReadout();
     drawState();

@@ -7,9 +7,9 @@ import { firstSide } from "../controls/side";
 import { undo } from "../controls/undo";
 import { bind, type Context } from "../page/context";
 import { rowsOf } from "../page/decode";
-import { h } from "../page/dom";
+import { link } from "../page/dom";
 import { mount } from "../page/mount";
-import type { WorkbenchTraits } from "../page/traits";
+import type { RankedList, WorkbenchTraits } from "../page/traits";
 import { fold, watchSight } from "../panels/fold";
 import { ranking } from "../panels/ranking";
 import { type Explanation, explanationReader } from "../text/explanation";
@@ -46,12 +46,7 @@ function workbenchFolds(context: WorkbenchContext, explanation: () => Explanatio
     const { why } = get("_layers");
     const { layered: other } = get("_choices");
     if (!why || !live || !other || chosenMethod(side)?.layered) return why ? [why] : [];
-    const choose = () => set({ method: other.name });
-    return [
-      why,
-      " \u00b7 ",
-      h("button", { class: "nbsal-link nbsal-needs-python", signal, click: choose }, `Use ${other.label}`),
-    ];
+    return [why, " \u00b7 ", link(signal, `Use ${other.label}`, () => set({ method: other.name }))];
   };
   /** Whose order the curve follows, if another layer is on display, as in a page without Python. */
   const order = () => {
@@ -90,6 +85,7 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
   const read = explanationReader(context);
   let explanation: Explanation | null = null;
   let marks: Mark[] = [];
+  let ranked: RankedList | null = null;
   const { folds, layers } = workbenchFolds(context, () => explanation);
 
   const setCurrent = (current: boolean, names: string[] = ["text", "games", "layers", "heads"]) => {
@@ -109,6 +105,9 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
   };
   const isComputed = () => get("layer") === explanation?.layer;
   text.say(() => (isComputed() ? undefined : get("_layers").statements?.[get("layer") ?? -1]) ?? get("_statements")[0]);
+  const drawWords = () => {
+    if (ranked && explanation) words.draw(ranked, explanation.unit, text.alone());
+  };
   /** The scores on display: those of a layer that was just chosen are among those of all layers. */
   const drawText = () => {
     if (!explanation) return;
@@ -119,7 +118,8 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
     const legend = (rows && get("_layers").legends?.[layer]) ?? explanation.legends[0];
     marks = text.draw(explanation, row, top, legend).marks;
     context.retitle(isComputed() ? "" : (get("_layers").notes?.[layer] ?? ""));
-    words.draw(legend.ranked[get("level")], explanation.unit);
+    ranked = legend.ranked[get("level")];
+    drawWords();
     const place = marks.length > LONG ? side : main; // beside a long text, below a short one
     if (words.node.parentElement !== place) place.append(words.node);
     strike();
@@ -136,6 +136,7 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
   on(["_rev"], draw);
   on(["panels"], drawPanels);
   on([...SHADING, "scale"], drawText);
+  on(["_statements"], drawWords);
   on(["text", "method", "target", "tau"], () => setCurrent(false));
   on([...SWITCHES], () => headsAct(context) && setCurrent(false, ["text", "games"]));
   on(["layer"], () => {

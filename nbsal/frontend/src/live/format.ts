@@ -36,8 +36,6 @@ function signed(value: number, digits: number) {
   return value > 0 ? `+${text}` : text;
 }
 
-export const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
-
 export const formatPercent = (share: number, digits = 1) =>
   `${(100 * share).toFixed(digits).replace("-", MINUS)}${NARROW_SPACE}%`;
 
