@@ -198,8 +198,9 @@ class Ablation:
 
     def _batch(self, batch: Sequence[Input], numbered: bool = True) -> dict[str, Tensor]:
         encoded = Encoded([each.row for each in batch], self.subject.text_encoder.pad_id)
-        reads = batch[0].reads if keeps_logits(self.subject) else None
-        memory.check_forward(self.subject, len(encoded), encoded.longest, None if reads is None else len(reads))
+        reads = batch[0].reads
+        read = None if reads is None or not keeps_logits(self.subject) else len(reads)
+        memory.check_forward(self.subject, len(encoded), encoded.longest, read)
         inputs = self.subject.inputs(encoded)
         # Positions without an attention mask would be read as those of several texts in one row.
         known, places = known_of(self.subject), [each.places for each in batch if each.places is not None]

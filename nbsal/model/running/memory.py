@@ -43,7 +43,7 @@ def check_fits(subject: Subject, encoded: Encoded, maps: float, states: float = 
 
 def _check(subject: Subject, texts: int, length: int, maps: float, states: float) -> None:
     needed = texts * length * subject.dtype.itemsize * (maps * subject.heads * length + states * subject.width)
-    if (free := lacking(subject.device, needed)) is None:
+    if needed <= SMALL or (free := lacking(subject.device, needed)) is None:
         return
     single = ' or dtype="model"' if subject.dtype == torch.float64 and subject.model.dtype != torch.float64 else ""
     raise OutOfMemory(
