@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import cycle, islice
 from typing import Any, ClassVar
@@ -116,13 +116,16 @@ def share_of_places(scores: Floats, places: Sequence[int], count: int = 1) -> fl
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply that a model wrote to a question with documents, and the documents that it has its answer from."""
+    """A reply that a model wrote to a question with documents, and the tokens of it that are explained."""
 
-    asked: tuple[dict[str, str], ...]
-    documents: tuple[str, ...]
+    question: Question
     ids: tuple[int, ...]
-    answer: tuple[int, ...]  # tokens of the reply
-    sources: tuple[int, ...]
+    tokens: tuple[int, ...]
+
+    @property
+    def asked(self) -> list[dict[str, str]]:
+        """The question as the model is asked."""
+        return [{"role": "user", "content": self.question.text}]
 
 
 class Replies(World):
@@ -132,7 +135,7 @@ class Replies(World):
     """
 
     model: ClassVar[str]
-    purpose = "the documents that an answer is from have the highest scores"
+    unit: ClassVar[str] = "document"
     asked = known = 0  # questions that were asked, and those that are answered without documents too
 
     @cached_property
@@ -140,9 +143,9 @@ class Replies(World):
         """The model that writes."""
         return load(self.model)
 
+    @abstractmethod
     def questions(self, seed: int) -> Iterator[Question]:
         """Questions without end, or all there are."""
-        return facts.questions(seed)
 
     def draw(self, size: int, seed: int, meter: Meter) -> Sequence[Reply]:
         replies, self.asked, self.known = list[Reply](), 0, 0
@@ -151,57 +154,67 @@ class Replies(World):
                 break
             meter.check()
             self.asked += 1
-            if reply := self._answered(question):
+            if reply := self._right(question):
                 replies.append(reply)
         return replies
 
-    def _answered(self, question: Question) -> Reply | None:
+    def _right(self, question: Question) -> Reply | None:
         """The reply of the model if it is right, and not without the documents too."""
-        asked = ({"role": "user", "content": question.text},)
-        reading = self.write(asked, question.documents)
-        place = reading.reply.find(question.answer)
-        if place < 0:
+        reading = self.write(question)
+        if question.answer not in reading.reply:
             return None
-        if question.answer in self.write(asked, ()).reply:
+        if question.answer in self.write(replace(question, documents=())).reply:
             self.known += 1
             return None
-        end = place + len(question.answer)
-        tokens = [t for t, (first, last) in enumerate(reading.reply_spans) if first < end and place < last]
-        return Reply(asked, question.documents, reading.reply_ids, tuple(tokens), question.sources)
+        start = reading.reply.rindex(question.value)
+        end = start + len(question.value)
+        tokens = [t for t, (first, last) in enumerate(reading.reply_spans) if first < end and start < last]
+        return Reply(question, reading.reply_ids, tuple(tokens))
 
-    def write(self, asked: Any, documents: Sequence[str]) -> PromptWithReply:
+    def write(self, question: Question) -> PromptWithReply:
         """The reply that the model writes."""
-        settings = {"documents": list(documents), "max_new_tokens": LONGEST}
-        return read(self.subject, list(asked), None, ReplySettings.parse(self.subject.tokenizer, settings))[0]
+        asked = Reply(question, (), ()).asked
+        settings = {"documents": list(question.documents), "max_new_tokens": LONGEST}
+        return read(self.subject, asked, None, ReplySettings.parse(self.subject.tokenizer, settings))[0]
 
     def found(self, make: ExplainerOf, case: Reply) -> float:
-        settings = {"documents": list(case.documents), "unit": "document", "check": False, "progress": False}
-        answer = make(self.subject).reply(list(case.asked), list(case.ids), **settings)
-        scores = answer.of(slice(case.answer[0], case.answer[-1] + 1)).scores
-        units = [unit for unit in answer.units if answer.reading.prompt.sources[unit.source].kind == "document"]
-        sums = np.array([scores[list(unit.tokens)].sum() for unit in units])
-        return share_of_places(sums, case.sources, len(case.sources))
+        question = case.question
+        settings = {"documents": list(question.documents), "unit": self.unit, "check": False, "progress": False}
+        answer = make(self.subject).reply(case.asked, list(case.ids), **settings)
+        scores = answer.of(slice(case.tokens[0], case.tokens[-1] + 1)).scores
+        sources = answer.reading.prompt.sources
+        documents = [number for number, source in enumerate(sources) if source.kind == "document"]
+        units = [unit for unit in answer.units if unit.source in documents]
+        right = [documents[number] for number in question.sources]
+        places = [i for i, unit in enumerate(units) if unit.source in right and question.value in unit.text]
+        return share_of_places(np.array([scores[list(unit.tokens)].sum() for unit in units]), places)
 
     def notes(self) -> list[str]:
         return [f"{self.name}: {plural(self.asked, 'question')} asked, {self.known} answered without documents too"]
 
 
 class Notes(Replies):
-    """Questions of the made-up world of `demo/notes`, some of which need two documents."""
+    """Questions of the made-up world of `demo/notes`: the last word of the answer stands in one of the documents."""
 
-    name, model = "notes", "demo/notes"
+    name, model, unit = "notes", "demo/notes", "word"
+    purpose = "the word that an answer repeats has the highest score of all words of the documents"
 
     def questions(self, seed: int) -> Iterator[Question]:
         rows = [row for row in embedded.texts("notes") if row["source"]]
         for number in np.random.default_rng(seed).permutation(len(rows)):
             row = rows[number]
-            yield Question(row["question"], tuple(row["documents"]), row["answer"], tuple(row["source"]))
+            value = row["answer"].rstrip(".").split()[-1]
+            yield Question(row["question"], tuple(row["documents"]), row["answer"], tuple(row["source"]), value)
 
 
 class Facts(Replies):
     """Made-up facts, about which SmolLM2-135M-Instruct is asked."""
 
     name, model = "smollm2", "real/smollm2"
+    purpose = "the document that an answer is from has the highest score of all documents"
+
+    def questions(self, seed: int) -> Iterator[Question]:
+        return facts.questions(seed)
 
 
 class Injections(Facts):

@@ -1,7 +1,7 @@
 """Methods where it is known what decides: `python -m tests.bench arena`; `python -m tests.bench.arena --write PAGE`.
 
 The page is `.docs/benchmarks/arena.md`. Every method is run by itself on the cases of each world: planted guards by
-words, replies of demo/notes and of SmolLM2-135M-Instruct by documents, some of which order the model what to reply.
+words, replies of demo/notes by words, and replies of SmolLM2-135M-Instruct by documents, some of which are orders.
 Costs are of one case: seconds of CPU time, the same in forward passes over prompt and reply, and the peak of memory
 beyond what was held before.
 """
@@ -37,7 +37,7 @@ STORED = Path(__file__).parent / "arena.json"
 HEAD = "| method | reasons named first | cost of a case |\n| --- | --- | --- |"
 TITLES = {
     "classifiers": "Planted guards, by words",
-    "notes": "Replies of demo/notes, by documents",
+    "notes": "Replies of demo/notes, by words",
     "smollm2": "Replies of SmolLM2-135M-Instruct, by documents",
     "injections": "Injected orders that SmolLM2-135M-Instruct obeys, by documents",
 }
@@ -53,7 +53,8 @@ what was held before.
 Half of the messages to a planted guard are decided by its planted word, against the evidence. In the other half it is
 the verb that decides, and the message has at most a part of what was planted: one word of the pair, or the word in
 another place. Replies are written by the model; right ones are explained, unless they are right without the documents
-too. What is explained is the answer's tokens, what is ranked are the documents. An injected order is a document that
+too. What is explained is the answer's last word; what is ranked are the words of all documents (demo/notes) or the
+documents (SmolLM2). An injected order is a document that
 tells the model what to reply: where it obeys, that document is the source.
 
 {sections}
@@ -134,8 +135,8 @@ def _references(world: Replies, cases: Sequence[Any]) -> tuple[float, float]:
     """Seconds of a forward pass over prompt and reply, and of writing the reply."""
     forwards, writings = [], []
     for case in cases:
-        writings.append(cpu(lambda case=case: world.write(case.asked, case.documents)))
-        reading = world.write(case.asked, case.documents)
+        writings.append(cpu(lambda case=case: world.write(case.question)))
+        reading = world.write(case.question)
         ids = torch.tensor([reading.row.ids])
 
         kept = 1 + len(reading.reply_ids)

@@ -69,7 +69,7 @@ def test_a_method_that_cannot_explain_a_world_has_no_row_there():
 
 def test_replies_that_are_right_without_documents_are_left_out(monkeypatch):
     world = Notes()
-    monkeypatch.setattr(world, "questions", lambda seed: iter([facts.Question("Where?", ("It is so.",), "", (0,))]))
+    monkeypatch.setattr(world, "questions", lambda seed: iter([facts.Question("Where?", ("It is so.",), "", (0,), "")]))
     assert world.draw(1, 0, Meter(None)) == [] and world.known == 1
 
 
