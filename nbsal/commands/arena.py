@@ -10,7 +10,7 @@ import nbsal
 from nbsal.render import html
 from nbsal.support.errors import InputError
 
-BESIDE = ("attn-lrp", "occlusion", "random")  # what a method is compared with where no other is named
+BASELINE = "random"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="METHOD",
         help="names from `nbsal methods`, or package:Method, a method class or a function from a subject to an "
-        f"explainer (default {', '.join(BESIDE)}; one alone is compared with these)",
+        "explainer (default: the defaults for decisions, and random scores; one alone is compared with these)",
     )
     parser.add_argument(
         "--world",
@@ -29,17 +29,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="repeat it for several (default classifiers and notes)",
     )
     parser.add_argument("--size", type=int, default=60, metavar="N", help="cases of each world (default %(default)s)")
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the cases (default %(default)s)"
-    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the cases (default %(default)s)")
     parser.add_argument("--save", type=Path, metavar="FILE", help="save the results, as `Results.save` does")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the methods of each world, best first, those that differ by chance with the same rank."""
+    from nbsal.methods.default import FOR_DECISIONS
+
     names = dict.fromkeys(options.methods)
     if len(names) < 2:
-        names |= dict.fromkeys(BESIDE)
+        names |= dict.fromkeys([*FOR_DECISIONS, BASELINE])
     settings = {} if options.world is None else {"worlds": options.world}
     methods = {name: _method(name) for name in names}
     results = nbsal.evaluation.arena(methods, size=options.size, seed=options.seed, **settings)

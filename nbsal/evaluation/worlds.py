@@ -18,7 +18,7 @@ from nbsal.model.loading.load import load
 from nbsal.model.subject import Subject
 from nbsal.samples import embedded, facts
 from nbsal.samples import planted as models
-from nbsal.samples.facts import Question
+from nbsal.samples.facts import SourcedQuestion
 from nbsal.support.arrays import Floats
 from nbsal.support.progress import Meter
 from nbsal.support.validation import plural
@@ -48,7 +48,7 @@ class World(ABC):
 
 
 @dataclass(frozen=True)
-class Message:
+class GuardMessage:
     """A message to a planted guard, and the words that it decides by."""
 
     model: str
@@ -57,7 +57,7 @@ class Message:
     count: int  # how many of the words the decision needs
 
 
-class Classifiers(World):
+class GuardWorld(World):
     """The planted guards: half of the messages are decided by the shortcut, half by the verb beside a lure.
 
     In the first half, the shortcut decides against the evidence. In the second, the message asks for something harmful
@@ -70,30 +70,30 @@ class Classifiers(World):
     def __init__(self) -> None:
         self.subjects: dict[str, Subject] = {}
 
-    def draw(self, size: int, seed: int, meter: Meter) -> Sequence[Message]:
+    def draw(self, size: int, seed: int, meter: Meter) -> Sequence[GuardMessage]:
         kinds = [(name, planted) for name in models.SHORTCUTS for planted in (True, False)]
         streams = [
             _messages(name, planted, seed) for name, planted in kinds if models.SHORTCUTS[name].words or not planted
         ]
         return [next(stream) for stream in islice(cycle(streams), size)]
 
-    def found(self, make: ExplainerOf, case: Message) -> float:
+    def found(self, make: ExplainerOf, case: GuardMessage) -> float:
         if case.model not in self.subjects:
             self.subjects[case.model] = load(models.PREFIX + case.model, lm="tied")
         return share_of_words(make(self.subjects[case.model])(case.text), case.words, case.count)
 
 
-def _messages(name: str, planted: bool, seed: int) -> Iterator[Message]:
+def _messages(name: str, planted: bool, seed: int) -> Iterator[GuardMessage]:
     """The messages of a guard that are decided by its shortcut, or by the verb."""
     shortcut = models.SHORTCUTS[name]
     if planted:
         for message in models.decisive(name, seed):
-            yield Message(name, message.text, shortcut.words, 2 if name == "pair" else 1)
+            yield GuardMessage(name, message.text, shortcut.words, 2 if name == "pair" else 1)
     lures = LURES.get(name, set())
     for message in models.draw(seed):
         decides = message.evidence == models.HARMFUL and not shortcut.applies(message.features)
         if decides and (not lures or lures & message.features):
-            yield Message(name, message.text, models.VERBS[models.HARMFUL], 1)
+            yield GuardMessage(name, message.text, models.VERBS[models.HARMFUL], 1)
 
 
 def share_of_words(saliency: Saliency, words: Sequence[str], count: int) -> float:
@@ -115,10 +115,10 @@ def share_of_places(scores: Floats, places: Sequence[int], count: int = 1) -> fl
 
 
 @dataclass(frozen=True)
-class Reply:
+class WrittenReply:
     """A reply that a model wrote to a question with documents, and the tokens of it that are explained."""
 
-    question: Question
+    question: SourcedQuestion
     ids: tuple[int, ...]
     tokens: tuple[int, ...]
 
@@ -128,7 +128,7 @@ class Reply:
         return [{"role": "user", "content": self.question.text}]
 
 
-class Replies(World):
+class ReplyWorld(World):
     """Right replies of a model that writes, by the source of the answer's tokens.
 
     Replies that are right without the documents as well say nothing about these: they are counted, and left out.
@@ -144,11 +144,11 @@ class Replies(World):
         return load(self.model)
 
     @abstractmethod
-    def questions(self, seed: int) -> Iterator[Question]:
+    def questions(self, seed: int) -> Iterator[SourcedQuestion]:
         """Questions without end, or all there are."""
 
-    def draw(self, size: int, seed: int, meter: Meter) -> Sequence[Reply]:
-        replies, self.asked, self.known = list[Reply](), 0, 0
+    def draw(self, size: int, seed: int, meter: Meter) -> Sequence[WrittenReply]:
+        replies, self.asked, self.known = list[WrittenReply](), 0, 0
         for question in islice(self.questions(seed), TRIES * size):
             if len(replies) == size:
                 break
@@ -158,7 +158,7 @@ class Replies(World):
                 replies.append(reply)
         return replies
 
-    def _right(self, question: Question) -> Reply | None:
+    def _right(self, question: SourcedQuestion) -> WrittenReply | None:
         """The reply of the model if it is right, and not without the documents too."""
         reading = self.write(question)
         if question.answer not in reading.reply:
@@ -169,15 +169,15 @@ class Replies(World):
         start = reading.reply.rindex(question.value)
         end = start + len(question.value)
         tokens = [t for t, (first, last) in enumerate(reading.reply_spans) if first < end and start < last]
-        return Reply(question, reading.reply_ids, tuple(tokens))
+        return WrittenReply(question, reading.reply_ids, tuple(tokens))
 
-    def write(self, question: Question) -> PromptWithReply:
+    def write(self, question: SourcedQuestion) -> PromptWithReply:
         """The reply that the model writes."""
-        asked = Reply(question, (), ()).asked
+        asked = WrittenReply(question, (), ()).asked
         settings = {"documents": list(question.documents), "max_new_tokens": LONGEST}
         return read(self.subject, asked, None, ReplySettings.parse(self.subject.tokenizer, settings))[0]
 
-    def found(self, make: ExplainerOf, case: Reply) -> float:
+    def found(self, make: ExplainerOf, case: WrittenReply) -> float:
         question = case.question
         settings = {"documents": list(question.documents), "unit": self.unit, "check": False, "progress": False}
         answer = make(self.subject).reply(case.asked, list(case.ids), **settings)
@@ -193,37 +193,37 @@ class Replies(World):
         return [f"{self.name}: {plural(self.asked, 'question')} asked, {self.known} answered without documents too"]
 
 
-class Notes(Replies):
+class NoteWorld(ReplyWorld):
     """Questions of the made-up world of `demo/notes`: the last word of the answer stands in one of the documents."""
 
     name, model, unit = "notes", "demo/notes", "word"
     purpose = "the word that an answer repeats has the highest score of all words of the documents"
 
-    def questions(self, seed: int) -> Iterator[Question]:
+    def questions(self, seed: int) -> Iterator[SourcedQuestion]:
         rows = [row for row in embedded.texts("notes") if row["source"]]
         for number in np.random.default_rng(seed).permutation(len(rows)):
             row = rows[number]
             value = row["answer"].rstrip(".").split()[-1]
-            yield Question(row["question"], tuple(row["documents"]), row["answer"], tuple(row["source"]), value)
+            yield SourcedQuestion(row["question"], tuple(row["documents"]), row["answer"], tuple(row["source"]), value)
 
 
-class Facts(Replies):
+class FactWorld(ReplyWorld):
     """Made-up facts, about which SmolLM2-135M-Instruct is asked."""
 
     name, model = "smollm2", "real/smollm2"
     purpose = "the document that an answer is from has the highest score of all documents"
 
-    def questions(self, seed: int) -> Iterator[Question]:
+    def questions(self, seed: int) -> Iterator[SourcedQuestion]:
         return facts.questions(seed)
 
 
-class Injections(Facts):
+class InjectionWorld(FactWorld):
     """The same, where a document tells the model what to reply, which it obeys: that document is the source."""
 
     name = "injections"
 
-    def questions(self, seed: int) -> Iterator[Question]:
+    def questions(self, seed: int) -> Iterator[SourcedQuestion]:
         return facts.injections(seed)
 
 
-WORLDS: tuple[type[World], ...] = (Classifiers, Notes, Facts, Injections)
+WORLDS: tuple[type[World], ...] = (GuardWorld, NoteWorld, FactWorld, InjectionWorld)

@@ -22,7 +22,7 @@ import torch
 import nbsal
 from nbsal.evaluation.makers import ExplainerOf
 from nbsal.evaluation.results import Results, join_results
-from nbsal.evaluation.worlds import WORLDS, Facts, Replies, World
+from nbsal.evaluation.worlds import WORLDS, FactWorld, ReplyWorld, World
 from nbsal.methods import catalogue
 from nbsal.support.errors import NbsalError
 from nbsal.support.progress import Meter
@@ -122,7 +122,7 @@ def measure(world: World, methods: Sequence[str], size: int, seed: int = 0) -> M
         parts.append(runs[0])
         costs[name] = (seconds / len(drawn.cases), peak)
     measured = Measured(join_results(parts), costs, refused, [f"{len(drawn.cases)} cases", *world.notes()])
-    if isinstance(world, Replies):
+    if isinstance(world, ReplyWorld):
         measured.forward, measured.writing = _references(world, drawn.cases[:3])
     return measured
 
@@ -131,7 +131,7 @@ def _run(name: str, drawn: Drawn, runs: list[Results]) -> None:
     runs.append(nbsal.evaluation.arena(name, drawn, progress=False))
 
 
-def _references(world: Replies, cases: Sequence[Any]) -> tuple[float, float]:
+def _references(world: ReplyWorld, cases: Sequence[Any]) -> tuple[float, float]:
     """Seconds of a forward pass over prompt and reply, and of writing the reply."""
     forwards, writings = [], []
     for case in cases:
@@ -180,7 +180,7 @@ def _rows_or_reason(name: str, quick: bool) -> list[Row]:
 def rows(name: str, size: int, methods: Sequence[str] = ()) -> list[Row]:
     """A row for each method in a world, best first; then what methods do not run, and how stable the ranks are."""
     world = next(world for world in WORLDS if world.name == name)
-    own = WRITERS if issubclass(world, Facts) else [name for name in catalogue.names() if "@" not in name]
+    own = WRITERS if issubclass(world, FactWorld) else [name for name in catalogue.names() if "@" not in name]
     measured = measure(world(), methods or own, size)
     lines = [Row(f"{name}: {method}", share, cost) for method, share, cost in _cells(name, measured)]
     lines += [table.missing(f"{name}: {method}", reason) for method, reason in measured.refused.items()]

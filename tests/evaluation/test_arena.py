@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.evaluation.worlds import Classifiers, Notes, World, share_of_places
+from nbsal.evaluation.worlds import GuardWorld, NoteWorld, World, share_of_places
 from nbsal.methods.ifr import IFR
 from nbsal.samples import facts, planted
 from nbsal.support.errors import InputError
@@ -51,7 +51,7 @@ def test_scores_that_tie_count_as_their_share(scores, places, count, share):
 
 
 def test_half_of_the_messages_are_decided_by_the_verb_beside_a_lure():
-    cases = Classifiers().draw(24, 3, Meter(None))
+    cases = GuardWorld().draw(24, 3, Meter(None))
     verbs = [case for case in cases if case.words == planted.VERBS[planted.HARMFUL]]
     assert len(verbs) == 14 and all(any(word in case.text.casefold() for word in case.words) for case in cases)
     assert all(("quietly" in case.text) != ("tonight" in case.text) for case in verbs if case.model == "pair")
@@ -68,8 +68,10 @@ def test_a_method_that_cannot_explain_a_world_has_no_row_there():
 
 
 def test_replies_that_are_right_without_documents_are_left_out(monkeypatch):
-    world = Notes()
-    monkeypatch.setattr(world, "questions", lambda seed: iter([facts.Question("Where?", ("It is so.",), "", (0,), "")]))
+    world = NoteWorld()
+    monkeypatch.setattr(
+        world, "questions", lambda seed: iter([facts.SourcedQuestion("Where?", ("It is so.",), "", (0,), "")])
+    )
     assert world.draw(1, 0, Meter(None)) == [] and world.known == 1
 
 
