@@ -27,7 +27,7 @@ collect_ignore_glob = ["bench/features/probe_*.py"]  # each needs its tool
 import pytest
 
 import nbsal
-from tests import covering
+from tests import covering, real
 
 warnings.filterwarnings("ignore", module="transformers")
 
@@ -50,9 +50,17 @@ def pytest_configure(config):
     config.pluginmanager.register(memory)
 
 
+def pytest_report_header():
+    """Say which notebook is left out, and why."""
+    lacking = real.missing(*real.PACKAGES)
+    return f"notebooks/{real.NOTEBOOK} is left out: it {real.REASON} ({', '.join(lacking)})" if lacking else ""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Run a covering array of tests with several lists of parameters, and some cells of tests that are marked so."""
+    if real.missing(*real.PACKAGES):
+        items[:] = [item for item in items if item.path.name != real.NOTEBOOK]
     tests = defaultdict(list)
     for item in items:
         if not item.get_closest_marker("full"):  # such a cell would stand for others, and not run

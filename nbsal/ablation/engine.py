@@ -24,7 +24,7 @@ from nbsal.ablation.served import ServedText
 from nbsal.ablation.texts import AblatedText, Input
 from nbsal.model.loading.stand_in import StandIn
 from nbsal.model.running import batching, memory
-from nbsal.model.running.layers import logits_at
+from nbsal.model.running.layers import keeps_logits, logits_at
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.arrays import Flags
@@ -198,7 +198,9 @@ class Ablation:
 
     def _batch(self, batch: Sequence[Input], numbered: bool = True) -> dict[str, Tensor]:
         encoded = Encoded([each.row for each in batch], self.subject.text_encoder.pad_id)
-        memory.check_forward(self.subject, len(encoded), encoded.longest)
+        reads = batch[0].reads
+        read = None if reads is None or not keeps_logits(self.subject) else len(reads)
+        memory.check_forward(self.subject, len(encoded), encoded.longest, read)
         inputs = self.subject.inputs(encoded)
         # Positions without an attention mask would be read as those of several texts in one row.
         known, places = known_of(self.subject), [each.places for each in batch if each.places is not None]

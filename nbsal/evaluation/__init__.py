@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nbsal.evaluation._agreement import token_f1_at as token_f1_at
     from nbsal.evaluation._answers import answer_recall_at as answer_recall_at
     from nbsal.evaluation._answers import precision_at as precision_at
+    from nbsal.evaluation._arena import arena as arena
     from nbsal.evaluation._faithfulness import faithfulness as faithfulness
     from nbsal.evaluation._games import at_layers as at_layers
     from nbsal.evaluation._games import best_layer as best_layer
@@ -30,6 +31,7 @@ __getattr__, __dir__ = _exports(
         "token_f1_at": "_agreement",
         "answer_recall_at": "_answers",
         "precision_at": "_answers",
+        "arena": "_arena",
         "faithfulness": "_faithfulness",
         "at_layers": "_games",
         "best_layer": "_games",

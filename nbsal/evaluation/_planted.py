@@ -1,29 +1,21 @@
 """Evaluation of methods on models with a planted shortcut: whether the word that decides is the strongest one."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import islice
 from threading import Event
-from typing import Any
 
 import numpy as np
 
 from nbsal.evaluation.cache import explain_texts
 from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.makers import Methods, makers_of
 from nbsal.evaluation.results import MetricInfo, Results
-from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliency
-from nbsal.methods.base import Method
-from nbsal.methods.catalogue import name_methods
 from nbsal.model.loading.load import load
-from nbsal.model.subject import Subject
 from nbsal.samples import planted as models
-from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, plural, positive_number
 
-ExplainerOf = Callable[[Subject], Explainer]
-Methods = str | Method | ExplainerOf | Sequence[str | Method] | Mapping[str, str | Method | ExplainerOf]
 MEAN = "mean"
 METRIC = "precision at 1"
 
@@ -51,7 +43,7 @@ def planted(
     'occlusion'
     """
     size = positive_number(size, "size")
-    makers = _makers(explainers)
+    makers = makers_of(explainers, "explainers")
     names = [name for name, shortcut in models.SHORTCUTS.items() if shortcut.words]
     shares: dict[str, list[list[float]]] = {}
     with Meter(len(names), progress, cancel) as meter:
@@ -72,30 +64,6 @@ def planted(
     better, bounds = dict.fromkeys(measures, "high"), dict.fromkeys(measures, (0, 1))
     metric = MetricInfo("model", "k", METRIC, better=better, bounds=bounds)
     return Results(metric, curves, (f"{plural(size, 'message')} a model", METRIC))
-
-
-def _makers(explainers: Methods) -> dict[str, ExplainerOf]:
-    """A function from a subject to an explainer for each method."""
-    if isinstance(explainers, str | Method):
-        explainers = [explainers]
-    elif callable(explainers):
-        explainers = {getattr(explainers, "__name__", "method"): explainers}
-    return {str(name): _maker(entry) for name, entry in name_methods(explainers).items()}
-
-
-def _maker(entry: Any) -> ExplainerOf:
-    if isinstance(entry, Explainer):
-        message = "planted loads its own models. Pass the explainer's method, or a function from a subject to one."
-        raise InputError(message, argument="explainers", value=entry)
-    return partial(_make, entry) if callable(entry) else lambda subject: Explainer(subject, entry)
-
-
-def _make(function: Callable[[Subject], Any], subject: Subject) -> Explainer:
-    explainer = function(subject)
-    if not isinstance(explainer, Explainer):
-        message = f"explainers must hold functions from a subject to an Explainer; one returned {explainer!r:.80}."
-        raise InputError(message, argument="explainers", value=function)
-    return explainer
 
 
 def _share(saliency: Saliency, words: Sequence[str]) -> float:

@@ -1,8 +1,9 @@
 """Results of an evaluation as data frames with confidence intervals, tables and plots."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ FORMAT = 2  # of .npz, which 0.2.0 wrote during its development
 NOUN = "Results"
 # Distinguishable with any kind of colour vision.
 BEST, RIVAL = "font-weight: bold", "font-style: italic"
+ALPHA = 0.05  # below which a difference is beyond chance
 DIGITS = 3  # of the numbers in tables
 GAMES = {"revealing": "high", "hiding": "low"}  # the direction of each game's better accuracy
 
@@ -118,7 +120,10 @@ class Results:
         """
         others = [second] if isinstance(second, str) else second
         others = [name for name in self.explainers if name != first] if others is None else others
-        keys = [(other, m) for other in others for m in self.measures if measures is None or m in measures]
+        chosen = [m for m in self.measures if (measures is None or m in measures) and first in self._measured(m)]
+        keys = [
+            (other, m) for other in others for m in chosen if other not in self.explainers or other in self._measured(m)
+        ]
         margins = [self._margin(first, other, measure) for other, measure in keys]
         rows = [
             (first, *key, margin.value.item(), *self._margin_ends(margin, key[1]))
@@ -128,11 +133,30 @@ class Results:
         p = Curve.stacked(margins).margin_p() if margins else np.empty(0)
         return frame.assign(p=p, p_holm=holm(p), comparisons=int((~np.isnan(p)).sum()))
 
+    def ranks(self, measure: str) -> "pandas.DataFrame":
+        """The explainers by a measure, with their 95 % intervals, best first; those that tie have the same rank.
+
+        The rank is 1 and the number of explainers that are better beyond chance: in paired tests of all pairs, with
+        p-values adjusted for their number (Holm 1979).
+        """
+        summary = self.metric.summary
+        pairs = list(combinations(self._measured(measure), 2))
+        frame = self._summarise(summary).set_index(self.metric.measure).loc[[measure]].set_index("explainer")
+        margins = [self._margin(*pair, measure) for pair in pairs]
+        p = holm(Curve.stacked(margins).margin_p()) if margins else ()
+        better = Counter[str]()  # how many are better than each
+        for pair, margin, value in zip(pairs, margins, p, strict=True):
+            if value < ALPHA:
+                better[pair[margin.value.item() > 0]] += 1
+        frame = frame.assign(rank=[1 + better[name] for name in frame.index])
+        down = self.metric.better.get(measure) != "low"
+        return frame.sort_values(["rank", summary], ascending=[True, not down], kind="stable")
+
     def best(self, measure: str, among: Collection[str] | None = None) -> str:
         """The best explainer by a measure, the first one if several are equal; `among` restricts the choice."""
-        names = self.explainers if among is None else [name for name in self.explainers if name in among]
+        names = [name for name in self._measured(measure) if among is None or name in among]
         if not names:
-            raise UnknownName("among", among, self.explainers)
+            raise UnknownName("among", among, self._measured(measure))
         sign = -1 if self.metric.better.get(measure) == "low" else 1
         return max(names, key=lambda name: sign * self._summary_value(name, measure))
 
@@ -144,10 +168,10 @@ class Results:
         Competitors are all explainers except the best and those in `ours`. Explainers that tables show with the same
         number tie, and ties look alike.
         """
-        names = [name for name in self.explainers if among is None or name in among]
+        names = [name for name in self._measured(measure) if among is None or name in among]
         best = self._ties(measure, names)
         rivals = self._ties(measure, [name for name in names if name not in best and name not in ours])
-        return dict.fromkeys(names, "") | dict.fromkeys(rivals, RIVAL) | dict.fromkeys(best, BEST)
+        return dict.fromkeys(self.explainers, "") | dict.fromkeys(rivals, RIVAL) | dict.fromkeys(best, BEST)
 
     def table(self, ours: Collection[str] = ()) -> "Styler":
         """A table of explainers by measures, as in the papers; for `ours` see `cell_styles`."""
@@ -180,6 +204,8 @@ class Results:
         figure, axes = pyplot.subplots(1, len(self.measures), figsize=size, layout="constrained", squeeze=False)
         for ax, measure in zip(axes[0], self.measures, strict=True):
             for at, name in enumerate(names):
+                if name in self.explainers and name not in self._measured(measure):
+                    continue
                 _draw_curve(ax, self._curve(name, measure), html.visible(name), at, self.metric.bounds_of(measure))
             ax.set_title(self.heading(measure), parse_math=False)
             ax.set_xlabel(self.metric.point)
@@ -225,15 +251,19 @@ class Results:
         best = round(self._summary_value(self.best(measure, among), measure), DIGITS)
         return [name for name in among if round(self._summary_value(name, measure), DIGITS) == best]
 
+    def _measured(self, measure: str) -> list[str]:
+        """The explainers that have a measure; one that cannot explain some models may lack it."""
+        if measure not in self.measures:
+            raise UnknownName("measure", measure, self.measures)
+        return [name for name, other in self.curves if other == measure]
+
     def _summary_value(self, name: str, measure: str) -> float:
         curve = self._curve(name, measure)
         return float(curve.value @ curve.weights(self.metric.summary))
 
     def _curve(self, name: str, measure: str) -> Curve:
-        if measure not in self.measures:
-            raise UnknownName("measure", measure, self.measures)
-        if (name, measure) not in self.curves:
-            raise UnknownName("explainer", name, self.explainers)
+        if name not in self._measured(measure):
+            raise UnknownName("explainer", name, self._measured(measure))
         return self.curves[name, measure]
 
     def _repr_html_(self) -> str:

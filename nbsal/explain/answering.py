@@ -7,13 +7,14 @@ from typing import Any
 from nbsal.explain.answer import Answer
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.prompt.sources import has_tool_results
-from nbsal.explain.reply import explain_reply
+from nbsal.explain.reply import explain_read, explain_reply, read, size_of
 from nbsal.explain.reply_settings import ReplySettings
 from nbsal.explain.scoring.hops import Count
 from nbsal.methods import catalogue
 from nbsal.methods.base import Method
 from nbsal.methods.default import default_for_reply
 from nbsal.model.loading.load import as_subject
+from nbsal.model.loading.stand_in import StandIn
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Progress
 from nbsal.support.validation import checked
@@ -62,9 +63,10 @@ def answer(
             last message, else the template places them, else they stand before the question.
         method: A name that `nbsal methods` lists, an instance, or several, which share the reply and what they run.
             With documents, or results of tools among the messages, the default is occlusion, which hides one after the
-            other. Otherwise it is attn-lrp, or gae for models with operations that attn-lrp has no rule for, or
-            occlusion for those that only methods that hide can explain. How units are hidden is a setting of the
-            method: `nbsal.Occlusion(way="text")` writes the prompt anew without them.
+            other. Otherwise it is attn-lrp, or gae for models with operations that attn-lrp has no rule for. It is
+            occlusion for models that only methods that hide can explain, for prompts too long for the memory that the
+            others need, and for replies so long that hiding the sentences is quicker. How units are hidden is a setting
+            of the method: `nbsal.Occlusion(way="text")` writes the prompt anew without them.
         unit: What methods hide and what `sources()` speaks of: "token", "word", "sentence", "paragraph", "document",
             "message", or (start, end) characters of the last message. By default "document" with documents, "message"
             with results of tools, else "sentence".
@@ -101,8 +103,13 @@ def answer(
         subject.tokenizer, generate, documents=documents, unit=unit, number=number, template=template, tools=tools,
         seed=seed, batch_size=batch_size, hops=hops, check=check, progress=progress, cancel=cancel, on_token=on_token,
     )  # fmt: skip
+    has_documents = bool(documents) or has_tool_results(asked)
+    if method is None and not isinstance(subject.model, StandIn):
+        read_reply = read(subject, asked, reply, settings)
+        name = default_for_reply(subject, has_documents, unit, hops, size_of(read_reply[0]))
+        return explain_read({"": Explainer(subject, name)}, *read_reply, settings)[""]
     if method is None:
-        method = default_for_reply(subject, bool(documents) or has_tool_results(asked), unit, hops)
+        method = default_for_reply(subject, has_documents, unit, hops)
     methods = {"": method} if isinstance(method, str | Method) else catalogue.name_methods(method)
     if not methods:
         raise InputError("No method is named. Pass one or more.", argument="method", value=method)

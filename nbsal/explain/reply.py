@@ -26,6 +26,7 @@ from nbsal.explain.scoring.running import Explains, ReplyMethod
 from nbsal.explain.scoring.statistics import token_statistics
 from nbsal.explain.sentences.evidence import evidence_level, measure, subsets
 from nbsal.methods.base import REGISTER, Method
+from nbsal.methods.default import ReplySize, check_reply_fits
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.served.calls import CallEstimate
 from nbsal.model.served.queries import Needs
@@ -52,7 +53,14 @@ def explain_reply(
     subject = next(iter(explainers.values())).subject
     if (server := served.server_of(subject)) is not None:  # count before anything is sent
         server.caller.check(plan_reply(explainers, asked, reply, settings).calls)
-    reading, origin = read(subject, asked, reply, settings)
+    return explain_read(explainers, *read(subject, asked, reply, settings), settings)
+
+
+def explain_read(
+    explainers: Mapping[str, Explains], reading: PromptWithReply, origin: dict[str, Any], settings: ReplySettings
+) -> dict[str, Answer]:
+    """The answers, with what hiding the sources does, for a prompt and a reply that were read already."""
+    subject = next(iter(explainers.values())).subject
     level = evidence_level(reading, settings.unit)
     ablation = Ablation(subject, settings.batch_size)
     experiment = hide_units(ablation, reading, reading.units(level), number=settings.number)
@@ -150,6 +158,11 @@ def read(
     return reading, origin | {"drawn": drawn}
 
 
+def size_of(reading: PromptWithReply) -> ReplySize:
+    """What the choice of a method depends on."""
+    return ReplySize(len(reading.row), len(reading.reply_ids), len(reading.units("sentence")))
+
+
 def explain_reading(
     explainers: Mapping[str, Explains],
     reading: PromptWithReply,
@@ -167,6 +180,7 @@ def explain_reading(
     subject, origin = next(iter(explainers.values())).subject, dict(origin)
     ablation = ablation or Ablation(subject, settings.batch_size)
     runnings = _runnings(explainers, reading, settings, ablation)
+    check_reply_fits(subject, [running.method for running in runnings.values()], size_of(reading))
     drawn = origin.pop("drawn", None)
     try:
         statistics = token_statistics(ablation, reading, drawn, settings.number)

@@ -1,17 +1,22 @@
 """The method that explains a model where none is named."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from torch import nn
 
 from nbsal.methods import catalogue, crossing
+from nbsal.methods.base import Method
 from nbsal.methods.facts import stated
 from nbsal.methods.propagation import InputXGradient
 from nbsal.model import encoder_decoder, refusals
+from nbsal.model.loading.stand_in import StandIn
+from nbsal.model.running import memory
 from nbsal.model.subject import Subject
 from nbsal.model.targets import is_regression
-from nbsal.support.errors import ModelError
+from nbsal.passes import reply_memory
+from nbsal.support.errors import ModelError, OutOfMemory
 
 
 def _by_place(use: str) -> tuple[str, ...]:
@@ -29,6 +34,7 @@ FOR_LAYERS = _by_place("layers")
 FOR_REPLIES = _by_place("replies")
 FOR_DOCUMENTS = _by_place("documents")  # what a reply's sentence is made of: a few forward passes, whatever its length
 FOR_ROUTES = _by_place("routes")  # of scores through the reply: what a model reads, and then what that reads
+LEAN = (*FOR_REPLIES[:-1], *FOR_ROUTES, *FOR_REPLIES[-1:])  # what is named where another method does not fit
 FOR_LIVE_PAGES = _by_place("live pages")  # instead of a method that such a page cannot run
 
 _FOLLOWED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()  # whether rules of relevance follow a model
@@ -48,15 +54,68 @@ def default_method(subject: Subject, names: Sequence[str] = FOR_DECISIONS) -> st
     return next((name for name in names if _runs(subject, name)), names[-1])
 
 
-def default_for_reply(subject: Subject, has_documents: bool, unit: object, hops: object) -> str:
+@dataclass(frozen=True)
+class ReplySize:
+    """The size of a reply to be explained."""
+
+    tokens: int  # of the prompt and the reply
+    reply: int
+    sentences: int = 0  # of the prompt
+
+
+def default_for_reply(
+    subject: Subject, has_documents: bool, unit: object, hops: object, size: ReplySize | None = None
+) -> str:
     """The method that explains a reply where none is named: documents are hidden, each as a whole.
 
+    Without documents, it is the first one that follows each token of the reply back, if that fits into memory and
+    takes no longer than hiding the sentences; else these are hidden. Without a `size`, the reply counts as short.
+
     >>> import nbsal
-    >>> default_for_reply(nbsal.load("demo/notes"), has_documents=True, unit=None, hops=0)
+    >>> notes = nbsal.load("demo/notes")
+    >>> default_for_reply(notes, has_documents=True, unit=None, hops=0)
     'occlusion'
+    >>> [default_for_reply(notes, False, None, 0, ReplySize(300, reply, sentences=10)) for reply in (20, 200)]
+    ['attn-lrp', 'occlusion']
     """
     whole = has_documents and hops == 0 and (unit is None or unit in ("document", "message"))
-    return default_method(subject, FOR_DOCUMENTS if whole else FOR_REPLIES)
+    if whole:
+        return default_method(subject, FOR_DOCUMENTS)
+    if size is None:
+        return default_method(subject, FOR_REPLIES)
+    *following, hiding = FOR_REPLIES
+    if hops == 0 and reply_memory.passes(size.reply) > reply_memory.passes_of_hiding(size.sentences):
+        return hiding
+    fitting = [name for name in following if fits(subject, catalogue.create(name), size)]
+    return default_method(subject, [*fitting, hiding] if hops == 0 else fitting or following)
+
+
+def fits(subject: Subject, method: Method, size: ReplySize) -> bool:
+    """Whether a method's scores of a reply fit into memory."""
+    return memory.lacking(subject.device, _needed(subject, method, size)) is None
+
+
+def check_reply_fits(subject: Subject, methods: Sequence[Method], size: ReplySize) -> None:
+    """Raise OutOfMemory if the scores of a reply by one of some methods do not fit; it names methods that do."""
+    if isinstance(subject.model, StandIn):
+        return
+    for method in methods:
+        required = _needed(subject, method, size)
+        if (free := memory.lacking(subject.device, required)) is not None:
+            names = [name for name in LEAN if fits(subject, catalogue.create(name), size) and _runs(subject, name)]
+            way_out = f"Use method={names[0]!r}, which fits" if names else "Explain a shorter prompt"
+            error = OutOfMemory(
+                f"{method.name} of {size.reply:,} tokens of a reply needs about {required / memory.GB:.1f} GB with "
+                f"{size.tokens:,} tokens in all, but {free / memory.GB:.1f} GB are available. {way_out}, or load the "
+                "model on a device with more memory."
+            )
+            error.fitting = tuple(names)
+            raise error
+
+
+def _needed(subject: Subject, method: Method, size: ReplySize) -> int:
+    sizes = reply_memory.sizes_of(method.subject_for(subject))
+    return reply_memory.needed(method, sizes, size.tokens, size.reply)
 
 
 def default_for_routes(subject: Subject) -> str | None:

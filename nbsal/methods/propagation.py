@@ -97,8 +97,8 @@ class LRP(RelevanceMethod):
 class InputXGradient(RelevanceMethod):
     """Relevance of the embedding at each position as its product with a changed gradient (see `GradientRules`).
 
-    No sum is divided by, so float32 suffices: "mixed" is the precision of the model's own weights, or float64 on a copy
-    of a model in half precision.
+    No sum is divided by, so float32 suffices: "mixed" is the precision of the model's own weights, or float32 of a
+    model in half precision, whose blocks are converted while they run.
     """
 
     shares = "pass"
@@ -112,8 +112,11 @@ class InputXGradient(RelevanceMethod):
 
     def subject_for(self, subject: Subject) -> Subject:
         plain = subject.merged
-        exact = self.dtype == "float64" or plain.dtype in (torch.bfloat16, torch.float16)
-        return (plain.double if exact else plain).with_gradients(self.gradients)
+        if self.dtype == "float64":
+            plain = plain.double
+        elif plain.dtype in (torch.bfloat16, torch.float16):
+            plain = plain.single
+        return plain.with_gradients(self.gradients)
 
     def layers(self, depth: int) -> set[int]:
         return {0}

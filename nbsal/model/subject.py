@@ -19,7 +19,7 @@ from nbsal.model.loading.stand_in import Encoder, StandIn
 from nbsal.model.loading.usage import PLAIN, PREDICTS_TOKENS, Preprocessing
 from nbsal.model.pooling import Pooling, probe
 from nbsal.model.running import architecture
-from nbsal.model.running.double import double_model
+from nbsal.model.running.double import double_model, single_model
 from nbsal.model.running.modes import ChangedGradients
 from nbsal.model.running.twin import DIRECT, Convert, Twin, precision_errors, twin_of
 from nbsal.model.served.served_model import Served
@@ -68,7 +68,7 @@ class Subject:
         self._lm_head = lm_head
         self._positions_from_zero = False  # pass position ids that start at 0
         self.dequantised = False  # a copy with the weights that those of few bits stand for
-        self._computes_in_float64 = False  # though most of its weights are those of the original
+        self._computes_in: torch.dtype | None = None  # though most of its weights are those of the original
         self.gradients: ChangedGradients | None = None  # of its passes, in place of the model's own
         self.multiplies_in_float32 = False  # where relevance distributes itself over positive contributions
         self._copies: dict[Any, Subject] = {}  # with another model, or with other gradients, by what makes them
@@ -149,8 +149,8 @@ class Subject:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The precision that the model computes in: that of its weights, except in a float64 copy."""
-        return torch.float64 if self._computes_in_float64 else self.model.dtype
+        """The precision that the model computes in: that of its weights, except in a copy."""
+        return self._computes_in or self.model.dtype
 
     @cached_property
     def text_encoder(self) -> Encoder:
@@ -211,7 +211,12 @@ class Subject:
     @property
     def double(self) -> "Subject":
         """A float64 copy of this subject, renewed when the model changes; the model itself is never converted."""
-        return self if self.dtype == torch.float64 else self._converted(double_model, _computes_in_float64=True)
+        return self if self.dtype == torch.float64 else self._converted(double_model, _computes_in=torch.float64)
+
+    @property
+    def single(self) -> "Subject":
+        """A float32 copy of a subject in half precision."""
+        return self._converted(single_model, _computes_in=torch.float32)
 
     @property
     def mixed(self) -> "Subject":
@@ -226,10 +231,9 @@ class Subject:
 
         Relevance needs it: unmerged, its rules would divide relevance between a weight and its adapter.
         """
-        dequantise = copies.can_dequantise(self.model)
-        if adapters.is_settled(self.model) and not dequantise:
-            return self
-        return self._converted(copies.dequantised, dequantised=True) if dequantise else self._converted(copies.merged)
+        if copies.can_dequantise(self.model):
+            return self._converted(copies.dequantised, dequantised=True)
+        return self if adapters.is_settled(self.model) else self._converted(copies.merged)
 
     @property
     def as_published(self) -> "Subject":
@@ -310,8 +314,7 @@ class Subject:
     def unbatchable(self) -> bool:
         """True if the model must run one text at a time, because padding would change its output.
 
-        Either its head pools over the last token and it has no padding id, or it cannot mask padding, or its head reads
-        the padding.
+        Its head pools over the last token without a padding id, or it cannot mask padding, or its head reads padding.
         """
         no_padding_id = getattr(self.model.config, "pad_token_id", None) is None and self.pooling == "last"
         pools_padding = self.probed_pooling is not None and self.probed_pooling.reads_padding

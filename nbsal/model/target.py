@@ -1,5 +1,6 @@
 """What is explained of a model's output: a weighted sum of numbers, each made of one logit."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,11 @@ class Target:
 
     def ends(self) -> "list[Target]":
         return [Target(self.label, (term,), self.number) for term in self.terms]
+
+    def at(self, rows: Mapping[int, int]) -> "Target":
+        """The same target where the logits of some positions alone were computed, `rows` by position."""
+        terms = tuple(((rows[position], *rest), weight) for (position, *rest), weight in self.terms)
+        return Target(self.label, terms, self.number)
 
     def value(self, logits: Tensor) -> Tensor:
         """The explained number, from the logits of a text; trailing axes are kept."""

@@ -5,57 +5,25 @@ predictions therefore has the gradient of each, at its own position: at what att
 row of each map then takes it to queries, keys and values, from where every prediction goes on by itself.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
 
-from nbsal.model.running.fused_attention import FusedAttention, fused_call
-from nbsal.model.running.hooks import hooks
-from nbsal.model.running.modes import Mode
+from nbsal.model.running.fused_attention import FusedAttention
 
 FEWEST = 4  # predictions; fewer are as quick without
 EXACT = 1e-5  # of the largest gradient: what one prediction may have at other positions, which is rounding
 
 
-class AttentionCalls(Mode):
-    """Keeps the calls of fused attention in some blocks; None for one whose map cannot be computed."""
+@dataclass(frozen=True, eq=False)
+class BlockGraph:
+    """The input, the fused attention and the output of a block, in one graph."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[FusedAttention | None] = []
-        self._inside = False
-
-    @contextmanager
-    def watching(self, blocks: Sequence[Any]) -> Iterator[list[FusedAttention | None]]:
-        """Run a model under this mode, which keeps the calls in these of its blocks."""
-
-        def before(module: Any, args: Any, kwargs: Any) -> None:
-            self._inside = True
-
-        def after(module: Any, args: Any, kwargs: Any, output: Any) -> None:
-            self._inside = False
-
-        with hooks(blocks, before, after), self:
-            yield self.calls
-
-    def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        result = func(*args, **kwargs)
-        if self._inside and func is scaled_dot_product_attention:
-            self.calls.append(self._call(result, *args, **kwargs))
-        return result
-
-    def _call(self, mixed: Tensor, query: Tensor, key: Tensor, value: Tensor, **options: Any) -> FusedAttention | None:
-        mask: Tensor | None = options.pop("attn_mask", None)
-        if options.pop("is_causal", False):
-            mask = torch.ones(1, 1, query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device).tril()
-        if mask is not None and mask.dtype == torch.bool:
-            mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, -torch.inf)
-        return fused_call(mixed, query, key, value, attn_mask=mask, **options)
+    hidden: Tensor
+    attention: FusedAttention
+    output: Tensor
 
 
 @dataclass(frozen=True)
@@ -69,6 +37,13 @@ class Starts:
     at_mixed: Tensor  # [head, prediction, width]
     of_query: Tensor
     beside: Tensor  # [prediction, width]
+
+    def mixed(self, numbers: Sequence[int]) -> Tensor:
+        """The gradients of some predictions at what attention mixed, [prediction, head, position, width]."""
+        query, positions = self.tensors[0], [self.positions[number] for number in numbers]
+        result = self.at_mixed.new_zeros(len(positions), *query.shape[1:3], self.at_mixed.shape[-1])
+        result[range(len(positions)), :, positions] = self.at_mixed[:, list(numbers)].transpose(0, 1)
+        return result
 
     def of(self, numbers: Sequence[int]) -> list[Tensor]:
         """What some predictions begin with, each [prediction, 1, ...]."""
@@ -84,35 +59,36 @@ class Starts:
         return results
 
 
-def starts(
-    calls: Sequence[FusedAttention | None], values: Tensor, positions: Sequence[int], below: Tensor
-) -> Starts | None:
-    """Where the values of one text's predictions, read at some positions, go on; None if the block does not allow it.
+def starts(graph: BlockGraph, gradient: Tensor, positions: Sequence[int]) -> Starts | None:
+    """Where predictions of one text, read at some positions, go on; None if the block does not allow it.
 
-    `calls` are those of fused attention in the block, `below` is its input. It is measured whether one prediction has
+    `gradient` is that of all predictions at the block's output, [position, width]. It is measured whether one has
     gradients elsewhere than at its own position, as it has if the block mixes positions by something else.
     """
-    call = calls[0] if len(calls) == 1 else None
-    if call is None or len(positions) < FEWEST or len(call.query) != 1 or not call.mixed.requires_grad:
+    call = graph.attention
+    if len(positions) < FEWEST:
         return None
-    for gradient in _parted(values[0], call.mixed, below):
-        elsewhere = gradient[0].transpose(0, -2).clone()
+    first = torch.zeros_like(gradient)
+    first[positions[0]] = gradient[positions[0]]
+    for each in _parted(graph, first):
+        elsewhere = each[0].transpose(0, -2).clone()
         elsewhere[positions[0]] = 0
-        if not elsewhere.abs().max() <= EXACT * gradient.abs().max():
+        if not elsewhere.abs().max() <= EXACT * each.abs().max():
             return None
-    mixed, beside = _parted(values.sum(), call.mixed, below)
+    mixed, beside = _parted(graph, gradient)
     with torch.no_grad():
         at = torch.tensor(positions, device=mixed.device)
         weights, at_mixed = call.rows(at)[0], mixed[0, :, at]
         slope = at_mixed @ call.value[0].mT
         of_scores = weights * (slope - (slope * weights).sum(-1, keepdim=True)) * call.scale
         of_query = of_scores @ call.key[0]
-    tensors = (call.query, call.key, call.value, below)
+    tensors = (call.query, call.key, call.value, graph.hidden)
     return Starts(tensors, positions, weights, of_scores, at_mixed, of_query, beside[0, at])
 
 
-def _parted(value: Tensor, mixed: Tensor, below: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradient of a value at what attention mixed, and that at the block's input that came beside attention."""
-    at_mixed, total = torch.autograd.grad(value, [mixed, below], retain_graph=True)
-    (through,) = torch.autograd.grad(mixed, [below], at_mixed, retain_graph=True)
+def _parted(graph: BlockGraph, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """A gradient at what attention mixed, and that at the block's input that came beside attention."""
+    mixed, hidden = graph.attention.mixed, graph.hidden
+    at_mixed, total = torch.autograd.grad(graph.output, [mixed, hidden], gradient[None], retain_graph=True)
+    (through,) = torch.autograd.grad(mixed, [hidden], at_mixed, retain_graph=True)
     return at_mixed, total - through

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from nbsal.model.running import attention_maps, memory
 from nbsal.model.running.attention_maps import LatestAttention
-from nbsal.model.running.block_calls import BlockCall, drop_graphs, record_calls
+from nbsal.model.running.block_calls import BlockCall, Replaced, drop_graphs, record_calls
 from nbsal.model.running.checks import check_count, check_finite, check_layout
 from nbsal.model.running.fused_attention import FusedAttention, FusedRecorder, Mixer
 from nbsal.model.running.layers import forward_mode, unpad
@@ -24,6 +24,7 @@ from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.text.tokens import Encoded
 from nbsal.passes.attention_flow import Cut, flow
+from nbsal.passes.last_block import BlockGraph
 from nbsal.passes.lrp import mode
 from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMode, unfiltered
 from nbsal.passes.lrp.rules import DEFAULT, Rules
@@ -95,7 +96,7 @@ class Selection:
         return derived
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stream:
     """A forward pass of a batch: the input of every block, and the head's graph from the output of the last one."""
 
@@ -104,7 +105,8 @@ class Stream:
     encoded: Encoded
     rules: Rules | None  # None: no relevance
     calls: list[BlockCall]
-    fused: list[FusedAttention]  # of every block, or none if their maps cannot be computed of them
+    readable: bool  # whether the maps of fused attention can be computed of what it reads
+    fused: list[FusedAttention]  # of every block, or none if blocks run again for it
     mixed: list[Tensor]  # what the attention of every block mixes, or none if relevance needs its maps whole
     last: Tensor
     logits: Tensor
@@ -112,7 +114,7 @@ class Stream:
     def blocks(self, decisions: Sequence[Decision], selection: Selection) -> Iterator[Block]:
         """The values of every block, from the last to the first; each is cleared when the next is requested."""
         run, parts = self.subject.exclusively, selection.parts
-        from_fused = bool(self.fused) and FROM_FUSED.issuperset(parts)
+        from_fused = self.readable and FROM_FUSED.issuperset(parts)
         from_flow = bool(self.mixed) and "relevance" in parts and FROM_FLOW.issuperset(parts)
         maps: float = memory.STREAMED_MAPS
         if from_fused or from_flow:
@@ -134,11 +136,15 @@ class Stream:
         """The gradient and the relevance of the targets at the last layer, where they are needed."""
         gradient = relevance = None
         if any(part.endswith("_grad") for part in recorded_parts(parts)):
-            gradient = self._head_gradient(Target.value, decisions, self.logits, self.last)
+            gradient = self.gradient(decisions)
             check_finite(self.logits, gradient)
         if "relevance" in parts:
             relevance = self._head_gradient(Target.relevance, decisions, _proxy(self.logits), _proxy(self.last))
         return gradient, relevance
+
+    def gradient(self, decisions: Sequence[Decision]) -> Tensor:
+        """The gradient of the targets at the last layer."""
+        return self._head_gradient(Target.value, decisions, self.logits, self.last)
 
     def _head_gradient(
         self, number: Callable[[Target, Tensor], Tensor], decisions: Sequence[Decision], logits: Tensor, last: Tensor
@@ -152,7 +158,7 @@ class Stream:
     def _run_block(self, index: int, gradient: Tensor | None, relevance: Tensor | None, selection: Selection) -> Block:
         """The values of a block; `gradient` and `relevance` are those at its output."""
         parts = selection.parts
-        if self.fused and FROM_FUSED.issuperset(parts):
+        if self.readable and FROM_FUSED.issuperset(parts):
             return self._summarise(index, gradient, parts, selection.queries)
         if self.mixed and relevance is not None and FROM_FLOW.issuperset(parts):
             return self._run_cut(index, gradient, relevance, selection.attention_filter)
@@ -164,17 +170,19 @@ class Stream:
 
     def _summarise(self, index: int, gradient: Tensor | None, parts: Collection[str], queries: Tensor | None) -> Block:
         """Rows of the map of a block with fused attention, and means over its heads."""
-        attention, block = self.fused[index], {"hidden": self.calls[index].hidden.detach()}
+        graph = None if gradient is None and self.fused else self.graph(index)
+        attention, block = (
+            graph.attention if graph else self.fused[index],
+            {"hidden": self.calls[index].hidden.detach()},
+        )
         if "attention" in parts:
             block["attention"] = attention.rows(queries)
         if "mean_attention" in parts:
             block["mean_attention"] = attention.mean()
-        if gradient is None:
+        if gradient is None or graph is None:
             check_finite(*block.values())
             return block
-        hidden, attention, output = self._graph(index)
-        inputs = [attention.mixed, hidden] if index or "hidden_grad" in parts else [attention.mixed]
-        mixed, *below = _gradients(output, inputs, gradient)
+        mixed, *below = self.propagate(index, graph, gradient, index > 0 or "hidden_grad" in parts)
         block |= dict(zip(["hidden_grad"], below, strict=False))
         if "mean_gradient" in parts:
             block["mean_gradient"] = attention.mean_gradient(mixed)
@@ -183,15 +191,23 @@ class Stream:
         check_finite(*block.values())
         return block
 
-    def _graph(self, index: int) -> tuple[Tensor, FusedAttention, Tensor]:
-        """The input, attention and output of a block in one graph, which the forward pass has left or is made anew."""
+    def propagate(self, index: int, graph: BlockGraph, gradient: Tensor, below: bool) -> Sequence[Tensor]:
+        """The gradient at what the attention of a block has mixed and, with `below`, at the block's input."""
+        return self.gradients(graph.output, [graph.attention.mixed, graph.hidden][: 1 + below], gradient)
+
+    def gradients(self, output: Tensor, inputs: Sequence[Tensor], arriving: Tensor) -> Sequence[Tensor]:
+        """What arrives at the output of a block comes to at other tensors of its graph."""
+        return _gradients(output, inputs, arriving)
+
+    def graph(self, index: int) -> BlockGraph:
+        """A block's graph, which the forward pass has left or is made anew."""
         call = self.calls[index]
         if call.outputs:
-            return call.hidden, self.fused[index], call.outputs.pop()
+            return BlockGraph(call.hidden, self.fused[index], call.outputs.pop())
         hidden, recorder = call.hidden.detach().requires_grad_(), FusedRecorder()
         with _running(self.subject, self.model, recorder, None), self.subject.running(self.model):
             output = call.run(hidden)
-        return hidden, recorder.calls[0], output
+        return BlockGraph(hidden, recorder.calls[0], output)
 
     def _run_cut(
         self, index: int, gradient: Tensor | None, relevance: Tensor, attention_filter: AttentionFilter
@@ -245,7 +261,7 @@ class Stream:
         if gradient is not None:
             inputs = [hidden, weights] if "attention_grad" in parts else [hidden]
             names = ("hidden_grad", "attention_grad")
-            block |= dict(zip(names, _gradients(output, inputs, gradient), strict=False))
+            block |= dict(zip(names, self.gradients(output, inputs, gradient), strict=False))
             check_finite(block["hidden_grad"])
             inputs.clear()
         del weights  # the relevance of the block would have no need of them
@@ -256,51 +272,72 @@ class Stream:
         return block
 
 
-def open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradients: bool = False) -> Stream:
-    """Run a batch forwards; with rules, its blocks have relevance under them, and with `gradients` graphs that fit."""
-    return subject.exclusively(lambda: _open_stream(subject, encoded, rules, gradients))
-
-
-def _open_stream(
-    subject: Subject, encoded: Encoded, rules: Rules | None, gradients: bool, whole_maps: bool = False
+def open_stream(
+    subject: Subject,
+    encoded: Encoded,
+    rules: Rules | None,
+    gradients: bool = False,
+    inputs: dict[str, Tensor] | None = None,
+    replaced: Replaced | None = None,
 ) -> Stream:
-    leaves: list[Tensor] = []
+    """Run a batch forwards; with rules, its blocks have relevance under them, and with `gradients` graphs that fit.
 
-    def start_graph(last: Tensor) -> Tensor:
-        leaves.append(last.detach().requires_grad_())
-        if relevance_mode is not None:
-            relevance_mode.start(leaves[0])
-        return leaves[0]
+    `inputs` are by default those of the batch, `replaced` is a layer with other states in its place.
+    """
+    run = _Opening(subject, encoded, rules, gradients, subject.inputs(encoded) if inputs is None else inputs, replaced)
+    return subject.exclusively(run)
 
-    # PyTorch's fused attention rounds otherwise, which relevance may amplify a million times, and it is NaN in a window
-    # that has nothing but padding.
-    reads_weights = rules is not None or (subject.gradients is not None and subject.gradients.reads_weights)
-    fused = not reads_weights and all(len(row) == encoded.longest for row in encoded)
-    shows_no_maps = attention_maps.is_fused(subject.twin)
-    mixes = rules is not None and not rules.mask and shows_no_maps and not whole_maps
-    run_attention = attention_maps.with_eager_masks if fused or mixes else attention_maps.with_mode
-    # What is left of attention that shows no maps may take some later: see `Stream.blocks`.
-    maps = 0 if mixes or (fused and shows_no_maps) else memory.STREAMED_MAPS
-    memory.check_fits(subject, encoded, maps, states=memory.STREAMED_STATES * subject.depth)
-    keep_graphs = fused and shows_no_maps and gradients and _graphs_fit(subject, encoded)
-    recorder = Mixer() if mixes else FusedRecorder(gradients=keep_graphs)
-    with (
-        _running(subject, subject.twin, run_attention(subject.twin, recorder), rules) as relevance_mode,
-        record_calls(subject.twin, subject.depth, start_graph, keep_graphs) as calls,
-    ):
-        logits = subject.logits(subject.inputs(encoded))
-    check_count("hidden states", len(calls), subject.depth, subject)
-    check_layout("hidden states", [leaves[0].shape[:2]], encoded, subject)
-    complete = recorder.readable and len(recorder.shapes) == len(calls)
-    if mixes and not complete:
-        return _open_stream(subject, encoded, rules, gradients, whole_maps=True)
-    if not complete:
-        drop_graphs(calls)
-    elif recorder.shapes:
-        check_layout("attention maps", [(shape[0], *shape[2:]) for shape in recorder.shapes], encoded, subject)
-    attention = recorder.calls if complete and isinstance(recorder, FusedRecorder) else []
-    mixed = recorder.mixed if isinstance(recorder, Mixer) else []
-    return Stream(subject, subject.twin, encoded, rules, calls, attention, mixed, leaves[0], logits)
+
+@dataclass(frozen=True, eq=False)
+class _Opening:
+    """The forward pass of a stream."""
+
+    subject: Subject
+    encoded: Encoded
+    rules: Rules | None
+    gradients: bool
+    inputs: dict[str, Tensor]
+    replaced: Replaced | None
+
+    def __call__(self, whole_maps: bool = False) -> Stream:
+        subject, encoded, rules, leaves = self.subject, self.encoded, self.rules, list[Tensor]()
+
+        def start_graph(last: Tensor) -> Tensor:
+            leaves.append(last.detach().requires_grad_())
+            if relevance_mode is not None:
+                relevance_mode.start(leaves[0])
+            return leaves[0]
+
+        # PyTorch's fused attention rounds otherwise, which relevance may amplify a million times, and it is NaN in a
+        # window that has nothing but padding.
+        reads_weights = rules is not None or (subject.gradients is not None and subject.gradients.reads_weights)
+        fused = not reads_weights and all(len(row) == encoded.longest for row in encoded)
+        shows_no_maps = attention_maps.is_fused(subject.twin)
+        mixes = rules is not None and not rules.mask and shows_no_maps and not whole_maps
+        run_attention = attention_maps.with_eager_masks if fused or mixes else attention_maps.with_mode
+        # What is left of attention that shows no maps may take some later: see `Stream.blocks`.
+        maps = 0 if mixes or (fused and shows_no_maps) else memory.STREAMED_MAPS
+        memory.check_fits(subject, encoded, maps, states=memory.STREAMED_STATES * subject.depth)
+        keep_graphs = fused and shows_no_maps and self.gradients and _graphs_fit(subject, encoded)
+        recorder = Mixer() if mixes else FusedRecorder(keeps="all" if keep_graphs else "" if self.gradients else "keys")
+        with (
+            _running(subject, subject.twin, run_attention(subject.twin, recorder), rules) as relevance_mode,
+            record_calls(subject.twin, subject.depth, start_graph, keep_graphs, self.replaced) as calls,
+        ):
+            logits = subject.logits(self.inputs)
+        check_count("hidden states", len(calls), subject.depth, subject)
+        check_layout("hidden states", [leaves[0].shape[:2]], encoded, subject)
+        complete = recorder.readable and len(recorder.shapes) == len(calls)
+        if mixes and not complete:
+            return self(whole_maps=True)
+        if not complete:
+            drop_graphs(calls)
+        elif recorder.shapes:
+            check_layout("attention maps", [(shape[0], *shape[2:]) for shape in recorder.shapes], encoded, subject)
+        readable = complete and isinstance(recorder, FusedRecorder)
+        attention = recorder.calls if readable and isinstance(recorder, FusedRecorder) else []
+        mixed = recorder.mixed if isinstance(recorder, Mixer) else []
+        return Stream(subject, subject.twin, encoded, rules, calls, readable, attention, mixed, leaves[0], logits)
 
 
 def _graphs_fit(subject: Subject, encoded: Encoded) -> bool:

@@ -206,7 +206,9 @@ class WeightsError(NbsalError):
 
 
 class OutOfMemory(MemoryError, NbsalError):  # in this order: Dask restores errors with __new__ and their arguments
-    """There is not enough memory, even for one text at a time."""
+    """There is not enough memory, even for one text at a time; `fitting` names methods that need little enough."""
+
+    fitting: tuple[str, ...] = ()
 
 
 class MissingExtra(NbsalError, ImportError):

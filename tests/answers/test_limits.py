@@ -9,7 +9,7 @@ import torch
 
 import nbsal
 from nbsal.explain.scoring import running
-from nbsal.passes import reply_trace
+from nbsal.passes import reply_stream, reply_trace
 from nbsal.support.errors import Cancelled, OutOfMemory
 from tests import axioms
 from tests.answers import writers
@@ -48,11 +48,11 @@ def explain(subject, method, reply=REPLY, asked=SOURCE, progress=False, **settin
 def test_gradients_take_one_forward_and_a_backward_for_each_chunk(subjects, forwards, backwards, name, method):
     result = explain(subjects[name], method, LONG, 2 * SOURCE)
     count = len(result.ids)
-    assert count > 2 * reply_trace.MOST and len(forwards) == 2, "one for the scores, one for the probabilities"
-    # Once for all tokens: the head, or the last block in two parts, after those of one token that tell whether it may.
-    shared = 4 if (name, method) == ("llama", "gradxact") else 1
-    assert len(backwards) == shared + -(-count // reply_trace.MOST), "then chunks of them"
-    assert sum(backwards) == shared + count
+    assert count > 2 * reply_stream.MOST and len(forwards) == 2, "one for the scores, one for the probabilities"
+    # Once for all tokens: the head and the last block in two parts, after those of one token that tell whether it may.
+    shared, blocks = (5, subjects[name].depth) if name == "llama" else (1, 1)
+    assert len(backwards) == shared + blocks * -(-count // reply_stream.MOST), "then chunks of them, block by block"
+    assert sum(backwards) == shared + blocks * count
     forwards.clear()
     backwards.clear()
     result.of(slice(0, 9))

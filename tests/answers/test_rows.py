@@ -13,9 +13,10 @@ from nbsal.explain.scoring.running import Predictions
 from nbsal.methods.base import Method
 from nbsal.methods.facts import Facts
 from nbsal.methods.perturbation import Perturbation
+from nbsal.model.running import fused_attention
 from nbsal.model.running.attention_maps import AttentionRecorder
 from nbsal.model.text.tokens import Encoded
-from nbsal.passes import last_block, reply_trace
+from nbsal.passes import reply_trace
 from tests import axioms
 from tests.answers import writers
 from tests.answers.writers import SOURCE
@@ -73,7 +74,7 @@ def test_attention_is_read_without_whole_maps_where_it_is_fused(subjects, monkey
 def test_whole_maps_are_read_where_fused_attention_is_not_readable(subjects, monkeypatch, method):
     explain = nbsal.Explainer(subjects["llama"], method)
     readable = explain.reply(SOURCE, writers.REPLY, progress=False).scores
-    monkeypatch.setattr(last_block, "fused_call", lambda *args, **options: None)
+    monkeypatch.setattr(fused_attention, "fused_call", lambda *args, **options: None)
     assert axioms.relative(explain.reply(SOURCE, writers.REPLY, progress=False).scores, readable) < 2e-7
 
 
@@ -147,7 +148,8 @@ def test_gradients_are_those_of_the_stock_model(subjects, name, layer):
     for token, index in enumerate(result.ids):
         at = result.reading.start + token
         (gradient,) = torch.autograd.grad(logits[at - 1].log_softmax(-1)[index], state, retain_graph=True)
-        assert axioms.relative(result.scores[token], (state * gradient).sum(-1)[0].detach()) < 1e-7
+        limit = 2e-6 if name == "gemma2" else 1e-7  # its own softmax rounds to float32
+        assert axioms.relative(result.scores[token], (state * gradient).sum(-1)[0].detach()) < limit
         assert layer == 0 or not gradient[0, np.arange(len(gradient[0])) != at - 1].any()
 
 

@@ -7,7 +7,7 @@ from tests.bench.measure import run_alone
 from tests.bench.table import line, markdown, parser
 
 BENCHES = "defaults single decoding relevance attribution perturbation games corpus pages lab views".split()
-BENCHES += "workbench growth peers answers answer_peers served live gpu".split()
+BENCHES += "workbench arena growth peers answers answer_peers memory served live gpu".split()
 
 
 def main() -> None:

@@ -30,12 +30,13 @@ from tests.widgets.test_copies import plain as without_signs
 PAGE = """root => {
   const tools = '.nbsal-segments, .nbsal-stepper, .nbsal-popover, .nbsal-method-picker, .nbsal-next, '
     + '.nbsal-state-line, .nbsal-readout:not(.nbsal-clouds *), .nbsal-classes > .nbsal-quiet, '
-    + '.nbsal-tools > .nbsal-quiet, .nbsal-opened > header > span, [aria-hidden=true], [hidden], select, input, '
+    + '.nbsal-tools > .nbsal-quiet, .nbsal-words:not(.nbsal-listed) span, .nbsal-opened > header > span, '
+    + '[aria-hidden=true], [hidden], select, input, '
     + 'button:not(.nbsal-pair, .nbsal-class, .nbsal-audit-titles *)';
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT), said = [];
   while (walker.nextNode()) {
     const { parentElement: node, textContent } = walker.currentNode;
-    if (!node.closest(tools) && node.checkVisibility()) said.push(textContent);
+    if (!node.closest(tools)) said.push(textContent);
   }
   return said.join(' ');
 }"""

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.methods import catalogue
 from nbsal.samples.planted import SHORTCUTS
-from tests.evaluation import planted_methods
 from tests.evaluation.planted import Tally, audit_model
 from tests.raising import refuses
 
@@ -43,8 +41,3 @@ def test_methods_are_scored_by_the_word_that_decides():
     assert by_function.explainers == ["wide_occlusion"]
     with refuses("explainers"):
         nbsal.evaluation.planted(nbsal.Explainer(nbsal.load("planted/word"), "occlusion"), progress=False)
-
-
-def test_the_page_lists_every_method():
-    page = planted_methods.PATH.read_text()
-    assert all(f"`{name}`" in page for name in catalogue.names())

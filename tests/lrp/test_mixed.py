@@ -105,7 +105,7 @@ def test_weights_are_converted_once_and_go_with_their_model():
     start, runs = double.cached_bytes(), []
     for _ in range(2):
         scores = nbsal.Explainer(subject, "lrp")(TEXT).scores
-        runs.append((scores.tolist(), sorted(kept.data_ptr() for kept in double._CACHE.values())))
+        runs.append((scores.tolist(), sorted(kept.data_ptr() for kept in double._CACHE[torch.float64].values())))
     size = sum(weight.numel() * 8 for block in subject.blocks for weight in block.parameters())
     assert runs[0] == runs[1] and double.cached_bytes() == start + size
     del subject

@@ -55,10 +55,30 @@ def test_a_local_window_is_computed_of_what_it_sees(inputs, monkeypatch):
         assert axioms.relative(ours[0], truth[0]) < 1e-12 and axioms.relative(ours[1, :, :5], truth[1, :, :5]) < 1e-12
 
 
-@pytest.mark.parametrize("settings", [{"is_causal": True}, {"attn_mask": torch.ones(7, 7, dtype=torch.bool)}])
+@pytest.mark.parametrize("settings", [{"is_causal": True}, {"attn_mask": torch.ones(7, 6, dtype=torch.bool)}])
 def test_what_maps_cannot_be_computed_of_is_not_readable(inputs, settings):
-    query, key, value, _ = inputs
-    assert not record(query, key.repeat_interleave(2, 1), value.repeat_interleave(2, 1), **settings).readable
+    query, key, value = inputs[0], *(tensor[:, :, :6].repeat_interleave(2, 1) for tensor in inputs[1:3])
+    assert not record(query, key, value, **settings).readable
+
+
+@pytest.mark.parametrize("chunk", [1, 2**19])
+def test_a_causal_mask_is_left_to_fused_attention(inputs, chunk, monkeypatch):
+    """Which computes half as much; several gradients share the map of a text."""
+    monkeypatch.setattr(fused_attention, "CHUNK", chunk)
+    query, key, value = (tensor[:1] for tensor in inputs[:3])
+    low = torch.finfo(torch.float64).min
+    mask = torch.zeros(1, 1, 7, 7).double().masked_fill(torch.ones(7, 7, dtype=torch.bool).triu(1), low)
+    (call,) = record(query, key, value, attn_mask=mask, enable_gqa=True).calls
+    weights = (query @ key.repeat_interleave(2, 1).mT / 5**0.5 + mask).softmax(-1)
+    assert call.causal and call.mask is None and max(keys.stop for _, keys in call.chunks()) == 7
+    assert axioms.relative(call.mixed, weights @ value.repeat_interleave(2, 1)) < 1e-12
+    assert axioms.relative(call.rows(torch.tensor([2, 6])), weights[:, :, [2, 6]]) < 1e-12
+    arriving = torch.randn(3, 4, 7, 5).double()
+    expected = (weights * (arriving @ value.repeat_interleave(2, 1).mT)).relu().mean(1)
+    assert axioms.relative(call.mean_evidence(arriving), expected) < 1e-12
+    mask[0, 0, 6, 0] = low  # it hides something else, too
+    (other,) = record(query, key, value, attn_mask=mask, enable_gqa=True).calls
+    assert not other.causal and not other.mean()[0, 6, 0]
 
 
 def test_one_head_of_keys_and_one_row_of_a_mask_serve_all(inputs, monkeypatch):

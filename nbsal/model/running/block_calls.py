@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from nbsal.model.running import architecture
 from nbsal.model.running.hooks import check_chain, first_tensor, hooks
 
+Replaced = tuple[int, Tensor]  # a layer, and the states that are read in place of its own
+
 
 @dataclass(frozen=True)
 class BlockCall:
@@ -44,19 +46,28 @@ def drop_graphs(calls: Iterable[BlockCall]) -> None:
 
 @contextmanager
 def record_calls(
-    model: Any, depth: int, replace_last: Callable[[Tensor], Tensor], keep_graphs: bool = False
+    model: Any,
+    depth: int,
+    replace_last: Callable[[Tensor], Tensor],
+    keep_graphs: bool = False,
+    replaced: Replaced | None = None,
 ) -> Iterator[list[BlockCall]]:
     """Record the call of every block; the head reads what the function makes of the last block's output.
 
-    With `keep_graphs`, each block has a graph of its own, from its input to its output.
+    With `keep_graphs`, each block has a graph of its own, from its input to its output. `replaced` is a layer with
+    other states in its place.
     """
     calls: list[BlockCall] = []
     output: Tensor | None = None
+    layer, states = (-1, None) if replaced is None else replaced
 
     def before_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call = BlockCall(module, args, kwargs)
         if output is not None:
             check_chain(model, output, call.hidden)
+        if states is not None and len(calls) == layer:
+            args, kwargs = call.arguments(states)
+            call = BlockCall(module, args, kwargs)
         if keep_graphs:
             args, kwargs = call.arguments(call.hidden.detach().requires_grad_())
         calls.append(BlockCall(module, args, kwargs))
@@ -69,7 +80,7 @@ def record_calls(
             calls[-1].outputs.append(output)
         if len(calls) != depth:
             return None
-        last = replace_last(output)
+        last = replace_last(output if states is None or layer < depth else states)
         return last if isinstance(block_output, Tensor) else (last, *block_output[1:])
 
     # First of all hooks: when the block runs again, the others see what they saw before.

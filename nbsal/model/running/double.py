@@ -1,4 +1,4 @@
-"""A copy of a model that computes in float64 and holds few float64 weights: its blocks are converted while they run.
+"""A copy of a model that computes more exactly and holds few such weights: its blocks are converted while they run.
 
 Between their turns, the blocks and the tables over the vocabulary share their weights with the original; what was
 converted is cached for the next run as far as the limit allows. What is left (norms, positions, the head) is
@@ -24,21 +24,33 @@ LIMIT = 2**30  # bytes of all converted weights that are cached
 EXACT = "_nbsal_exact"  # on a converted weight: the float32 weight with the same numbers
 Place = tuple[dict[str, Any], str, Tensor]  # the parameters or buffers of a module, a name there, the weight itself
 
-_CACHE: Any = WeakTensorKeyDictionary()  # converted weights; a changed model has others, as its twin is a new one
+# Converted weights by precision; a changed model has others, as its twin is a new one.
+_CACHE: dict[torch.dtype, Any] = {
+    torch.float64: WeakTensorKeyDictionary(),
+    torch.float32: WeakTensorKeyDictionary(),
+}
 
 
 def double_model(model: Any) -> Any:
-    """The copy; if the device has no float64 (MPS), on the CPU and with all weights."""
-    moved = model.device.type == "mps"
+    """The copy in float64; if the device has none (MPS), on the CPU and with all weights."""
+    return _converted_model(model, torch.float64, moved=model.device.type == "mps")
+
+
+def single_model(model: Any) -> Any:
+    """The copy in float32, of a model in half precision."""
+    return _converted_model(model, torch.float32)
+
+
+def _converted_model(model: Any, dtype: torch.dtype, moved: bool = False) -> Any:
     device = torch.device("cpu") if moved else model.device
     shared = set() if moved else {id(tensor) for part in _parts(model) for _, _, tensor in _places(part)}
 
     def convert(tensor: Tensor) -> Tensor:
-        result = tensor.detach() if id(tensor) in shared else _converted(tensor.detach(), device)
+        result = tensor.detach() if id(tensor) in shared else _converted(tensor.detach(), device, dtype)
         return nn.Parameter(result, requires_grad=False) if isinstance(tensor, nn.Parameter) else result
 
     result = copy_model(model, convert)
-    turns = _Turns(device)
+    turns = _Turns(device, dtype)
     for part in _parts(result):
         part.register_forward_pre_hook(turns.before)
         part.register_forward_hook(turns.after, always_call=True)
@@ -62,19 +74,21 @@ def block_by_block(module: nn.Module) -> Iterator[None]:
 class _Turns:
     """Hooks that convert a part of a model before it runs, and put its own weights back afterwards."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
+    def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
+        self._device, self._dtype = device, dtype
         self._places: WeakKeyDictionary[nn.Module, list[Place]] = WeakKeyDictionary()
 
     def before(self, part: nn.Module, args: Any = ()) -> None:
         for weights, name, tensor in self._places.setdefault(part, _places(part)):
             if type(part) is not nn.Embedding:  # of a plain table, only the rows that are read are converted
-                weights[name] = _cached(tensor, self._device)
+                weights[name] = _cached(tensor, self._device, self._dtype)
 
     def after(self, part: nn.Module, args: Any = (), output: Any = None) -> Any:
         for weights, name, tensor in self._places[part]:
             weights[name] = tensor
-        return _converted(output, self._device) if type(part) is nn.Embedding and output is not None else None
+        if type(part) is not nn.Embedding or output is None:
+            return None
+        return _converted(output, self._device, self._dtype)
 
 
 def _parts(model: Any) -> list[nn.Module]:
@@ -102,29 +116,32 @@ def _places(part: nn.Module) -> list[Place]:
     ]
 
 
-def _cached(tensor: Tensor, device: torch.device) -> Tensor:
+def _cached(tensor: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
     """The converted weight, from earlier runs if there is room for it."""
+    cache = _CACHE[dtype]
     if not isinstance(tensor, nn.Parameter) or not tensor.is_floating_point():
-        return _converted(tensor, device)
-    if tensor not in _CACHE and cached_bytes() + tensor.numel() * torch.float64.itemsize <= LIMIT:
-        _CACHE[tensor] = tensor.to(device, torch.float64)
-    cached = _CACHE.get(tensor)
-    return _marked(_converted(tensor, device) if cached is None else cached.detach(), tensor)
+        return _converted(tensor, device, dtype)
+    if tensor not in cache and cached_bytes() + tensor.numel() * dtype.itemsize <= LIMIT:
+        cache[tensor] = tensor.to(device, dtype)
+    cached = cache.get(tensor)
+    return _marked(_converted(tensor, device, dtype) if cached is None else cached.detach(), tensor)
 
 
 def cached_bytes() -> int:
     """The memory that converted weights take between runs, at most LIMIT."""
-    return sum(cached.nbytes for cached in list(_CACHE.data.values()))  # another thread may add one meanwhile
+    # Another thread may add one meanwhile.
+    return sum(cached.nbytes for cache in _CACHE.values() for cached in list(cache.data.values()))
 
 
-def _converted(tensor: Tensor, device: torch.device) -> Tensor:
-    return _marked(tensor.to(device, torch.float64 if tensor.is_floating_point() else tensor.dtype), tensor)
+def _converted(tensor: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+    return _marked(tensor.to(device, dtype if tensor.is_floating_point() else tensor.dtype), tensor)
 
 
 def _marked(result: Tensor, tensor: Tensor) -> Tensor:
     """A converted weight that says which one it is of; a cached copy must not, or it would keep that alive."""
     device = result.device
-    if isinstance(tensor, nn.Parameter) and tensor.dtype == torch.float32 and tensor.device == device:
+    exact = isinstance(tensor, nn.Parameter) and tensor.dtype == torch.float32 and result.dtype == torch.float64
+    if exact and tensor.device == device:
         setattr(result, EXACT, tensor)
     return result
 

@@ -27,6 +27,7 @@ class FusedAttention:
     mask: Tensor | None  # what is added to the scores of queries and keys
     scale: float
     mixed: Tensor
+    causal: bool = False  # whether each query sees the keys up to itself; then there is no mask
 
     @property
     def map_shape(self) -> tuple[int, int, int, int]:
@@ -69,25 +70,28 @@ class FusedAttention:
 
     @torch.no_grad()
     def mean_evidence(self, gradient: Tensor) -> Tensor:
-        """The map times its gradient where that is positive, averaged over heads; `gradient` is that of `mixed`."""
-        result, key, values = self.mean_map(), self._key(), self.value.mT
+        """The map times its gradient where that is positive, averaged over heads; `gradient` is that of `mixed`.
+
+        One text may have several gradients.
+        """
+        result, key, values = self.mean_map(len(gradient)), self._key(), self.value.mT
         for queries, keys in self.chunks():
             arriving = gradient[:, :, queries]
             if arriving.any():  # in the last block, it is 0 but for the deciding positions
-                weights = self._weights(queries, key, keys).mul_(arriving @ values[..., keys])
-                result[:, queries, keys] = weights.relu_().mean(1)
+                evidence = (arriving @ values[..., keys]).mul_(self._weights(queries, key, keys))
+                result[:, queries, keys] = evidence.relu_().mean(1)
         return result
 
-    def mean_map(self) -> Tensor:
-        """Zeros for what is averaged over heads, [batch, query, key]."""
+    def mean_map(self, count: int | None = None) -> Tensor:
+        """Zeros for what is averaged over heads, for each text or for so many gradients, [count, query, key]."""
         batch, _, *size = self.map_shape
-        return self.query.new_zeros(batch, *size)
+        return self.query.new_zeros(batch if count is None else count, *size)
 
     def chunks(self) -> Iterator[tuple[slice, slice]]:
         """As many queries at a time as CHUNK allows, and the keys from the first to the last that any of them sees."""
         length, count = self.map_shape[2:]
         for queries in self._slices(length):
-            keys = slice(0, count)
+            keys = slice(0, queries.stop if self.causal else count)
             if self.mask is not None:
                 rows = self.mask[:, :, queries]
                 hidden = max(torch.finfo(dtype).min for dtype in (rows.dtype, torch.float32))
@@ -99,6 +103,9 @@ class FusedAttention:
         """The weights of some queries, from their scaled scores of some keys, which are overwritten."""
         if self.mask is not None:
             scores += self.mask[:, :, queries, keys]
+        if self.causal:
+            places = torch.arange(self.map_shape[3], device=scores.device)
+            scores.masked_fill_(places[keys] > places[queries][:, None], -torch.inf)
         return scores.softmax(-1)
 
     def _slices(self, count: int) -> Iterator[slice]:
@@ -133,7 +140,7 @@ def fused_call(
     Masks are sums of eager attention (see `attention_maps.with_eager_masks`), dropout is off.
     """
     summed = attn_mask is None or (attn_mask.ndim == 4 and attn_mask.is_floating_point())
-    if query.ndim != 4 or not summed or is_causal or dropout_p:
+    if query.ndim != 4 or not summed or dropout_p or (is_causal and query.shape[2] != key.shape[2]):
         return None
     if enable_gqa:
         copies = query.shape[1] // key.shape[1]
@@ -141,40 +148,55 @@ def fused_call(
     key, value = (tensor.expand(-1, query.shape[1], -1, -1) for tensor in (key, value))  # one head may serve all
     if attn_mask is not None:
         attn_mask = attn_mask.expand(-1, -1, query.shape[2], -1)  # one row may serve all queries
-    return FusedAttention(query, key, value, attn_mask, query.shape[-1] ** -0.5 if scale is None else scale, mixed)
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    return FusedAttention(query, key, value, attn_mask, scale, mixed, is_causal)
 
 
 class FusedRecorder(AttentionMode):
     """Keeps the calls of fused attention in order, and whether their maps can be computed of what they read.
 
-    Values, and what is mixed of them, are kept for `gradients` only.
+    `keeps` says what of them: "all", the queries and "keys" that maps are computed of, or nothing. A mask that only
+    hides what comes later is left to fused attention, which then computes half as much.
     """
 
-    def __init__(self, gradients: bool = True) -> None:
+    def __init__(self, keeps: str = "all") -> None:
         super().__init__()
-        self._gradients = gradients
+        self._keeps = keeps
         self.calls: list[FusedAttention] = []
+        self.shapes: list[tuple[int, int, int, int]] = []  # of the maps, [batch, head, query, key]
         self.readable = True
-
-    @property
-    def shapes(self) -> list[tuple[int, int, int, int]]:
-        """The shapes of the maps, [batch, head, query, key]."""
-        return [call.map_shape for call in self.calls]
+        self._causal: dict[Any, bool] = {}  # by the memory and shape of a mask
 
     def call(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        if func is scaled_dot_product_attention and self._is_causal(kwargs.get("attn_mask")):
+            kwargs |= {"attn_mask": None, "is_causal": True}
         result = super().call(func, args, kwargs)
         if func is scaled_dot_product_attention:
             self._record(fused_call(result, *args, **kwargs))
         return result
+
+    def _is_causal(self, mask: Tensor | None) -> bool:
+        """Whether a mask hides from every position all later ones, and nothing else."""
+        if mask is None or mask.ndim != 4 or mask.shape[2] != mask.shape[3] or not mask.is_floating_point():
+            return False
+        key = mask.data_ptr(), mask.shape
+        if key not in self._causal:
+            low = torch.finfo(mask.dtype).min
+            hides = torch.full_like(mask, low).triu_(1)
+            self._causal[key] = bool(torch.equal(mask.clamp(min=low), hides))
+        return self._causal[key]
 
     def on_weights(self, weights: Tensor) -> Tensor:
         return weights
 
     def _record(self, call: FusedAttention | None) -> None:
         self.readable &= call is not None
-        if call is not None and self.readable:
+        if call is None or not self.readable:
+            return
+        self.shapes.append(call.map_shape)
+        if self._keeps:
             nothing = call.query.new_empty(0)
-            self.calls.append(call if self._gradients else replace(call, value=nothing, mixed=nothing))
+            self.calls.append(call if self._keeps == "all" else replace(call, value=nothing, mixed=nothing))
 
 
 class Mixer(AttentionMode):

@@ -145,12 +145,25 @@ def reply_layers(subject: Subject, encoded: Encoded, layers: Sequence[int]) -> d
 
 def logits_at(subject: Subject, inputs: dict[str, Any], at: NDArray[np.int64]) -> Tensor:
     """The logits at some positions of each text, [text, position]; where the model can, it computes no others."""
-    if "logits_to_keep" in inspect.signature(subject.model.forward).parameters:
-        places = np.unique(at)
-        at = np.searchsorted(places, at)
-        inputs = inputs | {"logits_to_keep": torch.as_tensor(places, device=subject.device)}
+    inputs, rows = keep_logits(subject, inputs, np.unique(at).tolist())
     logits = subject.logits(inputs)
+    at = np.vectorize(rows.__getitem__)(at)
     return logits[torch.arange(len(at), device=logits.device)[:, None], torch.as_tensor(at, device=logits.device)]
+
+
+def keeps_logits(subject: Subject) -> bool:
+    """Whether a model can compute the logits at some positions alone."""
+    return "logits_to_keep" in inspect.signature(subject.model.forward).parameters
+
+
+def keep_logits(
+    subject: Subject, inputs: dict[str, Any], positions: Sequence[int]
+) -> tuple[dict[str, Any], dict[int, int]]:
+    """Inputs with which a model computes the logits at some positions alone, if it can, and the row of each of them."""
+    if not keeps_logits(subject):
+        return inputs, {position: position for position in positions}
+    kept = torch.as_tensor(positions, device=subject.device)
+    return inputs | {"logits_to_keep": kept}, {position: row for row, position in enumerate(positions)}
 
 
 def map_count(subject: Subject) -> int:

@@ -43,10 +43,7 @@ def check_fits(subject: Subject, encoded: Encoded, maps: float, states: float = 
 
 def _check(subject: Subject, texts: int, length: int, maps: float, states: float) -> None:
     needed = texts * length * subject.dtype.itemsize * (maps * subject.heads * length + states * subject.width)
-    if needed <= SMALL:
-        return
-    free = available(subject.device)
-    if free is None or needed <= free:
+    if needed <= SMALL or (free := lacking(subject.device, needed)) is None:
         return
     single = ' or dtype="model"' if subject.dtype == torch.float64 and subject.model.dtype != torch.float64 else ""
     raise OutOfMemory(
@@ -56,11 +53,21 @@ def _check(subject: Subject, texts: int, length: int, maps: float, states: float
     )
 
 
-def check_forward(subject: Subject, texts: int, length: int) -> None:
-    """Raise OutOfMemory if a forward pass over so many texts of a length, which records nothing, does not fit."""
+def lacking(device: torch.device, needed: float) -> int | None:
+    """The bytes that are available on a device, if they are fewer than needed."""
+    free = available(device) if needed > SMALL else None
+    return free if free is not None and needed > free else None
+
+
+def check_forward(subject: Subject, texts: int, length: int, read: int | None = None) -> None:
+    """Raise OutOfMemory if a forward pass over so many texts of a length, which records nothing, does not fit.
+
+    Logits are read at all positions, or at so many of them.
+    """
     maps = FORWARD_MAPS if transformer_of(subject.twin).config._attn_implementation == "eager" else 0
     vocabulary = subject.model.config.vocab_size / subject.width if subject.task in PREDICTS_TOKENS else 0
-    _check(subject, texts, length, maps, FORWARD_STATES + vocabulary)
+    share = 1 if read is None else min(1, texts * read / length)  # each text may be read elsewhere
+    _check(subject, texts, length, maps, FORWARD_STATES + share * vocabulary)
 
 
 def available(device: torch.device) -> int | None:

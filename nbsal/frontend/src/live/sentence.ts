@@ -27,7 +27,7 @@ export interface Finding {
 /** What is said of a result. Of what Python advises beyond it, a page can do nothing. */
 export function statement(finding: Finding, check?: Check): Statement {
   const state = check ? (check.supported ? "supported" : "weak") : "unchecked";
-  const badge = check ? `${plural(check.plan.tried + check.random.length, "set")} hidden` : "not checked";
+  const badge = check?.plan.tried ? `${plural(check.plan.tried + check.random.length, "set")} hidden` : "not checked";
   const said = (...rest: (string | Phrase[])[]): Statement => {
     return {
       sentence: phrases(...lead(finding), ...rest),
