@@ -31,7 +31,7 @@ def check(options: argparse.Namespace) -> int:
     subject = nbsal.load(replace(endpoint, model=options.model or names[0]))
     server = subject.model.server
     _print("model", server.endpoint.model)
-    forms = {"prompts": _form(server, _prompt(server)), "messages": _form(server, _chat(server))}
+    forms = {"prompts": _form(server, _query(server)), "messages": _form(server, _query(server, MESSAGES))}
     rendered = "by the server" if server.by_words else "here, by the template of the tokenizer"
     for name, form in forms.items():
         _print(name, (form or NONE) + (f"; rendered {rendered}" if name == "messages" else ""))
@@ -50,14 +50,10 @@ def _form(server: Server, query: Query) -> str | None:
         return None
 
 
-def _prompt(server: Server) -> Query:
-    return Query(tuple(server.tokenizer(f"{MESSAGES[0]['content']} Answer:")["input_ids"]), ())
-
-
-def _chat(server: Server) -> Query:
-    text = server.tokenizer.apply_chat_template(list(MESSAGES), tokenize=False, add_generation_prompt=True)
-    ids = tuple(server.tokenizer(text, add_special_tokens=False)["input_ids"])
-    return Query(ids, (), MESSAGES if server.by_words else None)
+def _query(server: Server, messages: tuple[dict[str, str], ...] | None = None) -> Query:
+    """A question as a prompt, or as messages where the server renders them."""
+    ids = server.tokenizer(f"{MESSAGES[0]['content']} Answer:")["input_ids"]
+    return Query(tuple(ids), (), messages if server.by_words else None)
 
 
 def _print(name: str, text: str) -> None:
