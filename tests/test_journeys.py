@@ -13,7 +13,7 @@ MOST = {
     "explain(text), occlusion": (238, 29),
     "explain(text, check=True), gradxact": (324, 36),
     "a text typed in Highlight, gradxact, in the worker": (365, 49),
-    'nbsal.answer, gae, hops="all", check': (486, 68),
+    'nbsal.answer, gae, hops="all", check': (487, 68),
     "nbsal.answer and answer.sources()": (359, 56),
     "two rows of a corpus": (336, 40),
     "classes": 482,

@@ -154,11 +154,14 @@ class Results:
 
     def best(self, measure: str, among: Collection[str] | None = None) -> str:
         """The best explainer by a measure, the first one if several are equal; `among` restricts the choice."""
-        names = [name for name in self._measured(measure) if among is None or name in among]
+        names = self.explainers if among is None else [name for name in self.explainers if name in among]
         if not names:
-            raise UnknownName("among", among, self._measured(measure))
+            raise UnknownName("among", among, self.explainers)
+        measured = self._measured(measure)
         sign = -1 if self.metric.better.get(measure) == "low" else 1
-        return max(names, key=lambda name: sign * self._summary_value(name, measure))
+        return max(
+            (name for name in names if name in measured), key=lambda name: sign * self._summary_value(name, measure)
+        )
 
     def cell_styles(
         self, measure: str, ours: Collection[str] = (), among: Collection[str] | None = None

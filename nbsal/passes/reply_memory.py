@@ -44,7 +44,7 @@ class Sizes:
     """The sizes of a model.
 
     >>> Sizes(blocks=32, width=4096, inner=11_008, heads=32, vocabulary=32_000, itemsize=2).states(1000) // 2**20
-    85
+    133
     """
 
     blocks: int

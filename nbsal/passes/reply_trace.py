@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nbsal.model import encoder_decoder
-from nbsal.model.running import memory
+from nbsal.model.running import attention_maps, memory
 from nbsal.model.running.block_calls import Replaced
 from nbsal.model.running.checks import check_finite
 from nbsal.model.running.layers import (
@@ -99,8 +99,10 @@ def each_prediction(
 
 
 def _reads_whole_maps(job: TraceJob) -> bool:
-    """A stream follows one stack of blocks, and programs of others read the maps of all."""
-    return job.subject.task == encoder_decoder.REPLY or (reads_attention(job.needs) and not job.by_block)
+    """A stream follows one stack of blocks that can show their maps, and programs of others read the maps of all."""
+    if job.subject.task == encoder_decoder.REPLY or not attention_maps.shows_own(job.subject.model):
+        return True
+    return reads_attention(job.needs) and not job.by_block
 
 
 def _by_block(job: TraceJob, use: Use, meter: Meter, size: int | None, replaced: Replaced | None) -> None:

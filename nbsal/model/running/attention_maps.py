@@ -104,12 +104,18 @@ class HeadSwitch(AttentionMode):
         return self.on_weights(values)
 
 
+def shows_own(model: Any) -> bool:
+    """Whether the maps that a model can show are those of its attention; Falcon adds position biases (alibi) twice."""
+    transformer = transformer_of(model)
+    return transformer._can_set_attn_implementation() or not getattr(transformer.config, "alibi", False)
+
+
 def _set_attention(transformer: Any, implementation: str) -> None:
     """Choose how a model computes attention; Falcon refuses to be told, but reads its configuration."""
     if transformer._can_set_attn_implementation():
         transformer.set_attn_implementation(implementation)
         return
-    if getattr(transformer.config, "alibi", False):
+    if not shows_own(transformer):
         message = (
             f"{type(transformer).__name__} adds its position biases (alibi) twice where it computes attention maps, so "
             "that these are not those of the model. Use a gradient method or occlusion."
