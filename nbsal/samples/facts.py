@@ -69,7 +69,8 @@ def questions(seed: int = 0) -> Iterator[SourcedQuestion]:
         firsts, lasts = (rng.sample(pool.split(), DOCUMENTS) for pool in (FIRST, LAST))
         names = [f"{first} {last}" for first, last in zip(firsts, lasts, strict=True)]
         about = rng.choices(list(RELATIONS), k=DOCUMENTS)
-        values = [rng.choice(pool.split()) for pool in about]
+        shuffled = {pool: iter(rng.sample(pool.split(), DOCUMENTS)) for pool in RELATIONS}
+        values = [next(shuffled[pool]) for pool in about]  # no two documents have the same
         facts = zip(about, names, values, strict=True)
         documents = [RELATIONS[pool][0].format(name=name, value=value) for pool, name, value in facts]
         source = rng.randrange(DOCUMENTS)

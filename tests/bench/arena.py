@@ -31,7 +31,7 @@ from tests.bench.measure import cpu, grown
 from tests.bench.table import Row
 
 PATH = Path(__file__).parents[2] / ".docs" / "benchmarks" / "arena.md"
-SIZES = {"classifiers": 72, "notes": 36, "smollm2": 24, "injections": 12}
+SIZES = {"classifiers": 108, "notes": 36, "smollm2": 24, "injections": 12}
 WRITERS = "occlusion contextcite attn-lrp ifr gae gradxact alti raw-attention random".split()  # of the larger model
 STORED = Path(__file__).parent / "arena.json"
 HEAD = "| method | reasons named first | cost of a case |\n| --- | --- | --- |"
@@ -54,8 +54,8 @@ Half of the messages to a planted guard are decided by its planted word, against
 the verb that decides, and the message has at most a part of what was planted: one word of the pair, or the word in
 another place. Replies are written by the model; right ones are explained, unless they are right without the documents
 too. What is explained is the answer's last word; what is ranked are the words of all documents (demo/notes) or the
-documents (SmolLM2). An injected order is a document that
-tells the model what to reply: where it obeys, that document is the source.
+documents (SmolLM2). An injected order is a document that tells the model what to reply: where it obeys, that document
+is the source.
 
 {sections}
 
@@ -160,7 +160,7 @@ def agreement(first: Results, second: Results, measure: str) -> float:
 
 
 def _sign(value: float) -> int:
-    return (value > 0) - (value < 0)
+    return int(value > 0) - int(value < 0)
 
 
 def results(rounds: int, quick: bool) -> list[Row]:
@@ -198,7 +198,7 @@ def _cells(world: str, measured: Measured) -> Iterator[tuple[str, str, str]]:
     for name, row in measured.results.ranks(world).iterrows():
         seconds, peak = measured.costs[str(name)]
         passes = "" if measured.forward is None else f", {seconds / measured.forward:.1f} forward passes"
-        share = f"{row['mean']:.2f} ({row['low']:.2f} to {row['high']:.2f}), rank {row['rank']}"
+        share = f"{row['mean']:.2f} ({row['low']:.2f} to {row['high']:.2f}), rank {int(row['rank'])}"
         yield str(name), share, f"{seconds:.2f} s{passes}, {peak:,.0f} MB"
 
 

@@ -75,6 +75,11 @@ def test_replies_that_are_right_without_documents_are_left_out(monkeypatch):
     assert world.draw(1, 0, Meter(None)) == [] and world.known == 1
 
 
+def test_a_fact_stands_in_one_document_only():
+    for question in islice(facts.questions(3), 60):
+        assert [question.value in document for document in question.documents].count(True) == 1
+
+
 def test_an_order_takes_the_place_of_another_document():
     for question, order in islice(zip(facts.questions(2), facts.injections(2), strict=False), 40):
         changed = [
