@@ -49,7 +49,7 @@ from nbsal.support.progress import Meter
 
 SIZE = int(os.environ.get("NBSAL_SIZE", 6)) or 60  # questions
 BRIEF = SIZE < 6  # a trial run
-pandas.set_option("display.precision", 2)
+pandas.set_option("display.precision", 2, "display.max_colwidth", None)
 writer = nbsal.load("real/smollm2")
 writer
 

@@ -32,7 +32,7 @@ from tests.bench.table import Row
 
 PATH = Path(__file__).parents[2] / ".docs" / "benchmarks" / "arena.md"
 SIZES = {"classifiers": 108, "notes": 36, "smollm2": 24, "injections": 12}
-WRITERS = "occlusion contextcite attn-lrp ifr gae gradxact alti raw-attention random".split()  # of the larger model
+WRITERS = "occlusion contextcite attn-lrp ifr gae gradxact alti raw-attention random".split()  # that explain replies
 STORED = Path(__file__).parent / "arena.json"
 HEAD = "| method | reasons named first | cost of a case |\n| --- | --- | --- |"
 TITLES = {
@@ -180,7 +180,7 @@ def _rows_or_reason(name: str, quick: bool) -> list[Row]:
 def rows(name: str, size: int, methods: Sequence[str] = ()) -> list[Row]:
     """A row for each method in a world, best first; then what methods do not run, and how stable the ranks are."""
     world = next(world for world in WORLDS if world.name == name)
-    own = WRITERS if issubclass(world, FactWorld) else [name for name in catalogue.names() if "@" not in name]
+    own = WRITERS if issubclass(world, ReplyWorld) else [name for name in catalogue.names() if "@" not in name]
     measured = measure(world(), methods or own, size)
     lines = [Row(f"{name}: {method}", share, cost) for method, share, cost in _cells(name, measured)]
     lines += [table.missing(f"{name}: {method}", reason) for method, reason in measured.refused.items()]
