@@ -223,7 +223,7 @@ class Explainer:
         >>> import nbsal
         >>> explain = Explainer(nbsal.load(nbsal.Endpoint("http://127.0.0.1:1/v1", model="m")), "occlusion")
         >>> print(explain.plan_reply("Mara lives in Oslo. Where does Mara live?"))
-        8 calls, about 1,100 tokens
+        11 calls, about 1,500 tokens
         """
         return plan_reply({"": self}, asked, reply, ReplySettings.parse(self.subject.tokenizer, settings))
 

@@ -1,6 +1,6 @@
 """Results of an explanation: one score for each token, and ways to read, plot, save and export them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, overload
@@ -15,7 +15,7 @@ from nbsal.explain.sentences.statement import Statement, statement
 from nbsal.explain.text_sheet import Probabilities, saliency_sheet
 from nbsal.render import colours, fonts, html, sheet_html
 from nbsal.render.exports import Exportable
-from nbsal.render.sheet import Sheet
+from nbsal.render.sheet import Heading, Note, Sheet
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import Axes, pandas, pyplot
 from nbsal.support.validation import checked, plural, positive_number
@@ -324,9 +324,6 @@ class Saliencies(Exportable, Sequence[Saliency]):
     def __len__(self) -> int:
         return len(self.items)
 
-    def __iter__(self) -> Iterator[Saliency]:
-        return iter(self.items)
-
     def __repr__(self) -> str:
         methods = ", ".join(dict.fromkeys(saliency.method for saliency in self.items))
         return f"Saliencies({len(self.items)} of {methods})" if methods else "Saliencies(0)"
@@ -339,11 +336,11 @@ class Saliencies(Exportable, Sequence[Saliency]):
         frames = [saliency.to_frame().assign(prediction=saliency.prediction) for saliency in self.items]
         return pandas.concat(frames, keys=range(len(frames)), names=["text", "position"]).reset_index()
 
-    def render_html(self) -> str:
-        """The first explanations one below the other, as HTML without scripts."""
-        blocks = "".join(saliency.render_html() for saliency in self.items[:DISPLAYED])
-        rest = len(self.items) - DISPLAYED
-        return blocks + (f"<p>and {rest} more</p>" if rest > 0 else "")
+    def sheet(self) -> Sheet:
+        """The first explanations one below the other."""
+        sheets, rest = [saliency.sheet() for saliency in self.items[:DISPLAYED]], len(self.items) - DISPLAYED
+        blocks = [block for each in sheets for block in (*each.blocks, *map(Note, each.notes))]
+        return Sheet(repr(self), blocks, [f"and {rest} more"] if rest > 0 else [])
 
     def _page_title(self) -> str:
         return repr(self)
@@ -358,9 +355,11 @@ class Saliencies(Exportable, Sequence[Saliency]):
 class Comparison(Exportable, dict[str, Saliencies]):
     """The explanations of the same texts by several methods, by the name of the method."""
 
-    def render_html(self) -> str:
-        """The explanations of each method below its name, as HTML without scripts."""
-        return "".join(f"<p><b>{html.escape(name)}</b></p>{each.render_html()}" for name, each in self.items())
+    def sheet(self) -> Sheet:
+        """The explanations of each method below its name."""
+        parts = [([Heading([("text", name)])], each.sheet()) for name, each in self.items()]
+        blocks = [block for head, part in parts for block in (*head, *part.blocks, *map(Note, part.notes))]
+        return Sheet(self._page_title(), blocks)
 
     def _page_title(self) -> str:
         return ", ".join(self)
