@@ -43,11 +43,10 @@ MARKS = """root => {
     .map(node => getComputedStyle(node, pseudo)[property])
     .filter(colour => colour !== 'none' && !/, 0\\)$|\\/ 0\\)$/.test(colour))
     .map(colour => [kind, ratio(colour), 3, colour, '']));
-  const words = shown('.nbsal-against, .nbsal-cell, .nbsal-word text').filter(node => node.textContent.trim())
+  const words = shown('.nbsal-against, .nbsal-cell, .nbsal-words b').filter(node => node.textContent.trim())
     .map(node => [node, getComputedStyle(node)])
-    .map(([node, { color, fill, backgroundColor }]) => node.namespaceURI.endsWith('svg')
-      ? ['cloud', ratio(fill), 4.5, fill, node.textContent]
-      : ['word', ratio(color, backgroundColor), 4.5, color, node.textContent]);
+    .map(([node, { color, backgroundColor }]) =>
+      [node.closest('.nbsal-words') ? 'cloud' : 'word', ratio(color, backgroundColor), 4.5, color, node.textContent]);
   return [...marks, ...words];
 }"""
 MARKED = {"bar", "line", "button", "state", "cloud", "word"}
