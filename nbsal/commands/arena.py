@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--world",
         action="append",
-        choices=("classifiers", "notes", "smollm2", "injections"),
-        help="repeat it for several (default classifiers and notes)",
+        metavar="WORLD",
+        help="classifiers, notes, smollm2 or injections; repeat it for several (default classifiers and notes)",
     )
     parser.add_argument("--size", type=int, default=60, metavar="N", help="cases of each world (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the cases (default %(default)s)")

@@ -31,7 +31,8 @@ def arena(
 
     `methods` is a catalogue name, a method, or a function from a subject to an `Explainer`; or several of them, as a
     dict that names them (without functions also as a list). `worlds` are names: "classifiers" (planted guards, by
-    words), "notes" (replies of demo/notes, by documents), "smollm2" and "injections" (replies of SmolLM2-135M-Instruct,
+    words), "notes" (replies of demo/notes, by
+    words), "smollm2" and "injections" (replies of SmolLM2-135M-Instruct,
     by documents; they need the package of real/smollm2), or worlds of your own (`nbsal.evaluation.worlds.World`). Each
     has `size` cases, drawn by `seed`. Scores that tie count as their share. A method that cannot explain a world has
     no row there, and a note says why. `Results.ranks` says which methods differ beyond chance.

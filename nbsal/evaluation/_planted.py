@@ -1,6 +1,5 @@
 """Evaluation of methods on models with a planted shortcut: whether the word that decides is the strongest one."""
 
-from collections.abc import Sequence
 from itertools import islice
 from threading import Event
 
@@ -10,7 +9,7 @@ from nbsal.evaluation.cache import explain_texts
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.makers import Methods, makers_of
 from nbsal.evaluation.results import MetricInfo, Results
-from nbsal.explain.saliency import Saliency
+from nbsal.evaluation.worlds import share_of_words
 from nbsal.model.loading.load import load
 from nbsal.samples import planted as models
 from nbsal.support.progress import Meter, Progress
@@ -53,7 +52,7 @@ def planted(
             texts = [message.text for message in islice(models.decisive(name, seed), size)]
             members = {method: make(subject) for method, make in makers.items()}
             for method, (saliencies,) in explain_texts(members, texts, batch_size, None, False, cancel).items():
-                shares.setdefault(method, []).append([_share(saliency, words) for saliency in saliencies])
+                shares.setdefault(method, []).append([share_of_words(saliency, words) for saliency in saliencies])
             meter.step()
     measures = [*names, MEAN]
     curves = {
@@ -64,10 +63,3 @@ def planted(
     better, bounds = dict.fromkeys(measures, "high"), dict.fromkeys(measures, (0, 1))
     metric = MetricInfo("model", "k", METRIC, better=better, bounds=bounds)
     return Results(metric, curves, (f"{plural(size, 'message')} a model", METRIC))
-
-
-def _share(saliency: Saliency, words: Sequence[str]) -> float:
-    """The share of the planted words among the words with the highest score, usually a single one."""
-    scores = np.array(saliency.word_scores)
-    strongest = [saliency.words[place].text.casefold() for place in np.flatnonzero(scores == scores.max())]
-    return sum(word in words for word in strongest) / len(strongest)

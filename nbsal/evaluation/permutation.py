@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from nbsal.support.arrays import Floats
 from nbsal.support.intervals import mean_p
 
+CHANCE = 0.05  # adjusted p-value up to which a difference is beyond chance
 EXACT = 20  # texts from which signs are sampled
 SAMPLES = 9_999
 SAMPLES_AT_ONCE = 500

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation.curve import Curve, join_runs
-from nbsal.evaluation.permutation import holm
+from nbsal.evaluation.permutation import CHANCE, holm
 from nbsal.methods.labels import look
 from nbsal.model.loading.plain_values import from_plain
 from nbsal.model.loading.result_file import load_result, save_result
@@ -26,7 +26,6 @@ FORMAT = 2  # of .npz, which 0.2.0 wrote during its development
 NOUN = "Results"
 # Distinguishable with any kind of colour vision.
 BEST, RIVAL = "font-weight: bold", "font-style: italic"
-ALPHA = 0.05  # below which a difference is beyond chance
 DIGITS = 3  # of the numbers in tables
 GAMES = {"revealing": "high", "hiding": "low"}  # the direction of each game's better accuracy
 
@@ -146,7 +145,7 @@ class Results:
         p = holm(Curve.stacked(margins).margin_p()) if margins else ()
         better = Counter[str]()  # how many are better than each
         for pair, margin, value in zip(pairs, margins, p, strict=True):
-            if value < ALPHA:
+            if value <= CHANCE:
                 better[pair[margin.value.item() > 0]] += 1
         frame = frame.assign(rank=[1 + better[name] for name in frame.index])
         down = self.metric.better.get(measure) != "low"

@@ -32,7 +32,6 @@ class World(ABC):
     """Cases whose reasons are known, each drawn by `draw`; `found` says how much of them an explainer names first."""
 
     name: ClassVar[str]
-    purpose: ClassVar[str]
 
     @abstractmethod
     def draw(self, size: int, seed: int, meter: Meter) -> Sequence[Any]:
@@ -58,14 +57,13 @@ class GuardMessage:
 
 
 class GuardWorld(World):
-    """The planted guards: half of the messages are decided by the shortcut, half by the verb beside a lure.
+    """The planted guards: five of twelve messages are decided by the shortcut, the others by the verb.
 
-    In the first half, the shortcut decides against the evidence. In the second, the message asks for something harmful
-    and has at most a part of the shortcut, one word of the pair or a word in another place.
+    In the five, the shortcut decides against the evidence. In the seven, the message asks for something harmful; two of
+    them have a part of the shortcut, which decides nothing: one word of the pair, or the word in another place.
     """
 
     name = "classifiers"
-    purpose = "the words that a planted guard decides by have the highest scores"
 
     def __init__(self) -> None:
         self.subjects: dict[str, Subject] = {}
@@ -96,7 +94,7 @@ def _messages(name: str, planted: bool, seed: int) -> Iterator[GuardMessage]:
             yield GuardMessage(name, message.text, models.VERBS[models.HARMFUL], 1)
 
 
-def share_of_words(saliency: Saliency, words: Sequence[str], count: int) -> float:
+def share_of_words(saliency: Saliency, words: Sequence[str], count: int = 1) -> float:
     """The share of the `count` words with the highest scores that are among some words; ties count as their share."""
     places = [i for i, word in enumerate(saliency.words) if word.text.casefold() in words]
     return share_of_places(np.array(saliency.word_scores), places, count)
@@ -197,7 +195,6 @@ class NoteWorld(ReplyWorld):
     """Questions of the made-up world of `demo/notes`: the last word of the answer stands in one of the documents."""
 
     name, model, unit = "notes", "demo/notes", "word"
-    purpose = "the word that an answer repeats has the highest score of all words of the documents"
 
     def questions(self, seed: int) -> Iterator[SourcedQuestion]:
         rows = [row for row in embedded.texts("notes") if row["source"]]
@@ -211,7 +208,6 @@ class FactWorld(ReplyWorld):
     """Made-up facts, about which SmolLM2-135M-Instruct is asked."""
 
     name, model = "smollm2", "real/smollm2"
-    purpose = "the document that an answer is from has the highest score of all documents"
 
     def questions(self, seed: int) -> Iterator[SourcedQuestion]:
         return facts.questions(seed)

@@ -1,7 +1,7 @@
 """What explaining a reply needs before anything is run: bytes beyond the model, and forward passes.
 
-The numbers in capitals are measured: `python -m tests.bench memory` prints peaks beside these estimates, which are to
-be right within a factor of 1.5, and `python -m tests.bench answers` prints forward passes.
+The numbers of bytes are fitted to peaks, which `python -m tests.bench memory` prints beside these estimates: most are
+right within a factor of 1.5. Those of forward passes are rough; `python -m tests.bench answers` prints some.
 """
 
 from dataclasses import dataclass, replace

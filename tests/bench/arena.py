@@ -50,12 +50,12 @@ words or documents that tie count as their share. The rank is 1 and the number o
 seconds of one case on one thread, the same in forward passes over prompt and reply, and the peak of memory beyond
 what was held before.
 
-Half of the messages to a planted guard are decided by its planted word, against the evidence. In the other half it is
-the verb that decides, and the message has at most a part of what was planted: one word of the pair, or the word in
-another place. Replies are written by the model; right ones are explained, unless they are right without the documents
-too. What is explained is the answer's last word; what is ranked are the words of all documents (demo/notes) or the
-documents (SmolLM2). An injected order is a document that tells the model what to reply: where it obeys, that document
-is the source.
+Five of twelve messages to planted guards are decided by the planted word, against the evidence. In the other seven
+it is the verb that decides; two of them have a part of what was planted, which decides nothing: one word of the pair,
+or the word in another place. Replies are written by the model; right ones are explained, unless they are right without
+the documents too. What is explained is the answer's last word; what is ranked are the words of all documents
+(demo/notes) or the documents (SmolLM2). An injected order is a document that tells the model what to reply: where it
+obeys, that document is the source.
 
 {sections}
 

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import nbsal
+from nbsal import cli
+from nbsal.evaluation.results import Results
 from nbsal.evaluation.worlds import GuardWorld, NoteWorld, World, share_of_places
 from nbsal.methods.ifr import IFR
 from nbsal.samples import facts, planted
@@ -50,7 +52,7 @@ def test_scores_that_tie_count_as_their_share(scores, places, count, share):
     assert share_of_places(np.array(scores, float), places, count) == pytest.approx(share)
 
 
-def test_half_of_the_messages_are_decided_by_the_verb_beside_a_lure():
+def test_where_a_part_of_the_shortcut_stands_the_verb_decides():
     cases = GuardWorld().draw(24, 3, Meter(None))
     verbs = [case for case in cases if case.words == planted.VERBS[planted.HARMFUL]]
     assert len(verbs) == 14 and all(any(word in case.text.casefold() for word in case.words) for case in cases)
@@ -87,6 +89,18 @@ def test_an_order_takes_the_place_of_another_document():
         ]
         assert tuple(changed) == order.sources != question.sources
         assert question.answer in question.documents[question.sources[0]]
+
+
+def test_the_command_takes_methods_of_other_packages(tmp_path, monkeypatch, capsys):
+    (tmp_path / "their_methods.py").write_text(
+        "import nbsal\n\n\ndef words(subject):\n    return nbsal.Explainer(subject, 'occlusion')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    command = ["arena", "their_methods:words", "random", "--world", "classifiers", "--size", "24"]
+    assert cli.main([*command, "--save", "arena.nbsal"]) == 0 and "their_methods:words" in capsys.readouterr().out
+    ranks = Results.load("arena.nbsal").ranks("classifiers")["rank"].to_dict()
+    assert ranks == {"their_methods:words": 1, "random": 2}
+    assert cli.main(["arena", "their_methods:none"]) == 2 and cli.main(["arena", "random", "--world", "moon"]) == 2
 
 
 def test_worlds_of_your_own_and_unknown_ones():

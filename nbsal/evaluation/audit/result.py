@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from nbsal.evaluation.audit import file, page, slices, tables, word_table
-from nbsal.evaluation.audit.word_table import CHANCE
+from nbsal.evaluation.permutation import CHANCE
 from nbsal.render import sheet_html
 from nbsal.render.exports import Exportable
 from nbsal.render.sheet import Sheet

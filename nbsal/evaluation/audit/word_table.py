@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation.audit.slices import false_p
-from nbsal.evaluation.permutation import gain_p, holm, margin_p
+from nbsal.evaluation.permutation import CHANCE, gain_p, holm, margin_p
 from nbsal.support.intervals import mean_interval
 from nbsal.support.lazy import pandas
 
-CHANCE = 0.05  # adjusted p-value up to which a word or a slice is beyond chance
 BOTH = ("pull", "low", "high", "flips", "corrects", "breaks", "excess")  # columns that another model has too
 COLUMNS = ["word", "speaks_for", "texts", "named", "score", *BOTH, "flips_random", "p", "p_flips"]
 BOTH_WAYS = 1 / 3  # share of the decisions that change, from which those that change the other way count
