@@ -80,7 +80,11 @@ class Task:
             return pending
         shards = list(pending)  # as many as are paid for
         size = self.plan.shard_rows
-        rows = {size * number + at: self._asked(value) for number, some in shards for at, value in enumerate(some)}
+        rows = {
+            size * number + at: asked_row(value, self.columns)
+            for number, some in shards
+            for at, value in enumerate(some)
+        }
         check_budget(self.explainers, rows, self.replies)
         return shards
 
@@ -93,7 +97,7 @@ class Task:
         if self.replies is None:
             results = _explain_texts(self, first, rows, meter)
         else:
-            rows = [self._asked(value) for value in values]
+            rows = [asked_row(value, self.columns) for value in values]
             results = _explain_replies(self, self.replies, first, rows, meter)
         cells = to_cells(self.plan, first, rows, results)
         data = to_bytes(self.plan, cells)
@@ -101,16 +105,17 @@ class Task:
         storage.write(shard.name, data)
         return shard
 
-    def _asked(self, value: Any) -> Any:
-        """A row of the source as a dict of what is asked, the documents and the reply."""
-        if isinstance(value, UnreadableRow):
-            return value
-        if isinstance(value, Mapping) and not self.columns:
-            row = dict(value)
-        else:
-            values = value if isinstance(value, tuple) and len(value) == len(self.columns) else (value,)
-            row = dict(zip(self.columns or [ASKED], values, strict=False))
-        return row | {"documents": row.get("documents") or None}  # an empty cell holds no documents
+
+def asked_row(value: Any, columns: Sequence[str]) -> Any:
+    """A row of a source as a dict of what is asked, the documents and the reply."""
+    if isinstance(value, UnreadableRow):
+        return value
+    if isinstance(value, Mapping) and not columns:
+        row = dict(value)
+    else:
+        values = value if isinstance(value, tuple) and len(value) == len(columns) else (value,)
+        row = dict(zip(columns or [ASKED], values, strict=False))
+    return row | {"documents": row.get("documents") or None}  # an empty cell holds no documents
 
 
 def _explain_texts(task: Task, first: int, values: Sequence[Any], meter: Meter) -> list[Result]:
@@ -142,7 +147,7 @@ def _explain_replies(
 ) -> list[Result]:
     """The answers of each row by every explainer, whose replies are written in batches, or the texts of errors."""
     results: list[Result] = []
-    for at, (row, written) in enumerate(write_rows(task.subject, rows, settings, meter), first):
+    for at, (row, written) in enumerate(write_rows(task.explainers, rows, settings, meter), first):
         meter.check()
         done = meter.done
         results.append(_attempt(row, partial(explain_row, task.explainers, row, at, settings, meter, written)))

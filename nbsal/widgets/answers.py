@@ -120,7 +120,8 @@ class Answers(Shading, MethodTraits, View):
         self._written = [Reply(request, answer=source if finished else None)]
         self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
-        if isinstance(source, Subject) and self._own_method is None:
+        self._undecided = isinstance(source, Subject) and self._own_method is None  # until the reply shows its size
+        if self._undecided:
             has_documents = len(documents) > 0 or has_tool_results(asked)
             self._own_method = default.default_for_reply(source, has_documents, unit, settings.get("hops", 0))
         self._answers, self._evidence, self._checked = (LastValue() for _ in range(3))
@@ -221,7 +222,7 @@ class Answers(Shading, MethodTraits, View):
         if self.explainer is not None and change["old"]:
             own = self.explainer
             chosen = own if own.method.name == change["new"] else Explainer(self.subject, change["new"])
-            self.layer = parts.method_traits_of(chosen)["layer"]
+            self.layer, self._undecided = parts.method_traits_of(chosen)["layer"], False
 
     @traitlets.observe("written")
     def _follow_reply(self, change: Any) -> None:
@@ -248,11 +249,11 @@ class Answers(Shading, MethodTraits, View):
     def _explained(self, reply: Reply, inputs: dict[str, Any], job: jobs.Job) -> Answer:
         """The checked reply, as the inputs want it; its scores are shown before they are checked."""
         version, (method, layer) = self.subject.version, self._scoring(inputs)
-        hops = inputs["hops"]
-        answer = self._answers.get(
-            [version, reply, method, layer, hops],
-            lambda: parts.followed(self._explain(reply, method, layer, job), hops),
-        )
+        key, hops = [version, reply, layer, inputs["hops"]], inputs["hops"]
+        explain = partial(self._explain, reply, method, layer, job)
+        answer = self._answers.get([*key, method], lambda: parts.followed(explain(), hops))
+        if self._undecided:  # the method that was chosen is the one that is asked for next
+            self._answers.get([*key, answer.method], lambda: answer)
 
         def check() -> Answer:
             known = self._evidence.value_for([version, answer.reading])
@@ -289,32 +290,31 @@ class Answers(Shading, MethodTraits, View):
             texts = [*(source.text for source in result), ""]
             return {"_sources": parts.sources_trait(result), "_tokens": wire.pack(texts, []), "_draft": ""}
         answer = result.answer
-        way = (
-            [f"sources {answer.evidence.way}"]
-            if answer.evidence is not None
-            else ["not checked by leaving out sources"]
-        )
+        way = ["not checked by leaving out sources" if answer.evidence is None else f"sources {answer.evidence.way}"]
         if answer.method != self.method and answer.hops != 0:
             way.append(f"{answer.label}, not {label_of(self.method)}, through the reply")
         added = not answer.linear and (answer.running is None or answer.hops != 0)
         way += ["of several words, the scores are added up"] if added else []
         contrast = []
-        if result.span is not None and result.span.rival:
-            contrast = [
-                f"contrast “{part_text(answer.reading, result.span.tokens)}” \N{MINUS SIGN} “{result.span.rival}”"
-            ]
+        if (span := result.span) is not None and span.rival:
+            contrast = [f"contrast “{part_text(answer.reading, span.tokens)}” \N{MINUS SIGN} “{span.rival}”"]
         parameters = answer.provenance.get("parameters", {}).items()
         settings = ", ".join([answer.method, *(f"{name}={value}" for name, value in parameters)])
-        return {
-            "_sources": parts.sources_trait(answer.reading.prompt.sources, answer),
-            "_tokens": parts.tokens_trait(answer.reading),
-            "_scores": wire.scores(list(answer.rows)),
-            "_facts": parts.reply_trait(result) | {"follows": self._can_follow(answer)},
-            "_chosen": parts.chosen_trait(result, self._selected()),
-            "_draft": "",
-            "_replies": [reply.trait() for reply in self._written],
-            "_result": {"notes": [*answer.notes(), *contrast, *way], "settings": settings},
-        } | self._panels.publish(vars(result))
+        chosen = {"method": answer.method} if self._undecided and answer.hops == 0 else {}
+        return (
+            {
+                "_sources": parts.sources_trait(answer.reading.prompt.sources, answer),
+                "_tokens": parts.tokens_trait(answer.reading),
+                "_scores": wire.scores(list(answer.rows)),
+                "_facts": parts.reply_trait(result) | {"follows": self._can_follow(answer)},
+                "_chosen": parts.chosen_trait(result, self._selected()),
+                "_draft": "",
+                "_replies": [reply.trait() for reply in self._written],
+                "_result": {"notes": [*answer.notes(), *contrast, *way], "settings": settings},
+            }
+            | self._panels.publish(vars(result))
+            | chosen
+        )
 
     def _can_follow(self, answer: Answer) -> bool:
         """Whether scores can be followed through the reply, by the chosen method or by another one."""
@@ -373,8 +373,8 @@ class Answers(Shading, MethodTraits, View):
         if reply.answer is None:
             if self.result is None:
                 self.show_partial(job, reply.asked.sources())
-            written: Answer = reply.write(explainer, self._watched(job))
-            return written
+            by_size = self._undecided and method == self._own_method
+            return reply.write(explainer, self._watched(job), by_size)
         is_given = self.plain_result is reply.answer and explainer is self.explainer
         if is_given and self.subject.version == self._version:
             return reply.answer

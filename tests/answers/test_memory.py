@@ -5,8 +5,12 @@ import copy
 import numpy as np
 import pytest
 import torch
+from transformers import GenerationMixin
 
 import nbsal
+from nbsal.explain.replies import default_for_rows
+from nbsal.explain.reply import read, size_of
+from nbsal.explain.reply_settings import ReplySettings
 from nbsal.methods.default import ReplySize, default_for_reply
 from nbsal.model.running import memory
 from nbsal.model.running.attention_maps import AttentionRecorder
@@ -32,6 +36,10 @@ def limit(monkeypatch):
 
 def scores(subject, method):
     return nbsal.answer(subject, SOURCE, REPLY, method=method, progress=False, check=False).scores
+
+
+def tokens_of(subject, prompt):
+    return len(nbsal.answer(subject, prompt, REPLY, method="random", progress=False, check=False).reading.prompt.ids)
 
 
 @cases("method", ["gae", "gradxact", "attn-lrp", "attcat", "gim", "ifr", "gradcam"])
@@ -89,6 +97,44 @@ def test_the_default_follows_from_size_alone(subject, limit):
     assert choose(100_000, 20) == "occlusion"
     answer = nbsal.answer(subject, SOURCE, list(range(10, 60)), progress=False, check=False)
     assert answer.method == "occlusion"
+
+
+def test_the_longest_row_decides_for_all_rows(subject, limit):
+    choose = lambda *rows: default_for_rows(subject, rows, ReplySettings.parse(subject.tokenizer, {}))  # noqa: E731
+    short, long = {"asked": SOURCE, "reply": REPLY}, {"asked": SOURCE * 20, "reply": REPLY}
+    size = lambda row: size_of(read(subject, row["asked"], row["reply"], ReplySettings())[0])  # noqa: E731
+    attn_lrp, sizes = nbsal.Explainer(subject, "attn-lrp").method, reply_memory.sizes_of(subject)
+    limit(reply_memory.needed(attn_lrp, sizes, size(short).tokens, size(short).reply))
+    assert choose(short, 3, None) == "attn-lrp" and choose(short, long, short) == choose(long) == "occlusion"
+    assert choose(SOURCE * 20) == "occlusion", "whose reply is not written"
+    assert choose({"asked": SOURCE, "reply": list(range(10, 60))}) == "occlusion", "hiding sentences is quicker"
+
+
+def test_a_view_chooses_by_size_once_the_reply_is_written(subject, limit):
+    hiding = nbsal.Explainer(subject, "occlusion").method
+    views = [nbsal.widgets.Answers(subject, SOURCE, list(range(10, 60))).wait()]
+    limit(reply_memory.needed(hiding, reply_memory.sizes_of(subject), tokens_of(subject, SOURCE) + 3, 3))
+    views.append(nbsal.widgets.Answers(subject, SOURCE, max_new_tokens=3).wait())
+    for view in views:
+        answer = view.result
+        assert view.method == answer.method == "occlusion"
+        view.request()
+        assert view.wait().result is answer, "explained once"
+    view.method = "contextcite"
+    assert view.wait().result.method == view.method == "contextcite"
+
+
+def test_a_reply_whose_scores_do_not_fit_is_not_written(subject, limit, monkeypatch):
+    calls, generate = [], GenerationMixin.generate
+    monkeypatch.setattr(GenerationMixin, "generate", lambda *args, **kw: calls.append(1) or generate(*args, **kw))
+    gae, size = nbsal.Explainer(subject, "gae"), tokens_of(subject, SOURCE) + 9
+    limit(reply_memory.needed(gae.method, reply_memory.sizes_of(subject), size, 9))
+    for explain, asked in ((gae.reply, SOURCE), (gae.replies, [SOURCE, SOURCE])):
+        for most in ({}, {"max_new_tokens": 10}):
+            with pytest.raises(OutOfMemory):
+                explain(asked, progress=False, **most)
+    assert not calls
+    assert gae.reply(SOURCE, progress=False, check=False, max_new_tokens=9).scores.any() and calls
 
 
 def test_half_precision_is_converted_to_float32_block_by_block():

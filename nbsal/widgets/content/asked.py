@@ -83,18 +83,22 @@ class Reply:
     without: str = ""
     answer: Answer | None = None
 
-    def write(self, explainer: Explainer, watch: Mapping[str, Any]) -> Answer:
-        """Let the model write it, and explain it; `watch` are arguments that follow the call."""
-        from nbsal.explain import reply  # imports torch
+    def write(self, explainer: Explainer, watch: Mapping[str, Any], by_size: bool) -> Answer:
+        """Let the model write it, and explain it; `watch` are arguments that follow the call.
 
-        arguments = {**self.asked.arguments(), **watch}
-        if not self.sources:
-            self.answer = explainer.reply(**arguments)
-        else:
+        With `by_size`, not the explainer's method explains a first reply, but the default for one of its size.
+        """
+        from nbsal.explain import answering, reply  # import torch
+
+        arguments, subject = {**self.asked.arguments(), **watch}, explainer.subject
+        if self.sources:
             asked = arguments.pop("asked")
             del arguments["reply"]
-            self.answer = reply.reply_again(explainer, asked, self.sources, **arguments)
-        return self.answer
+            written: Any = reply.reply_again(explainer, asked, self.sources, **arguments)
+        else:
+            written = answering.answer(subject, **arguments) if by_size else explainer.reply(**arguments)
+        self.answer = written
+        return written  # type: ignore[no-any-return]
 
     def trait(self) -> dict[str, str]:
         """What the page says of it."""
