@@ -120,8 +120,8 @@ class Answers(Shading, MethodTraits, View):
         self._written = [Reply(request, answer=source if finished else None)]
         self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
-        self._undecided = isinstance(source, Subject) and self._own_method is None  # until the reply shows its size
-        if self._undecided:
+        self._by_size = isinstance(source, Subject) and self._own_method is None  # whether the first reply decides
+        if self._by_size:
             has_documents = len(documents) > 0 or has_tool_results(asked)
             self._own_method = default.default_for_reply(source, has_documents, unit, settings.get("hops", 0))
         self._answers, self._evidence, self._checked = (LastValue() for _ in range(3))
@@ -222,7 +222,7 @@ class Answers(Shading, MethodTraits, View):
         if self.explainer is not None and change["old"]:
             own = self.explainer
             chosen = own if own.method.name == change["new"] else Explainer(self.subject, change["new"])
-            self.layer, self._undecided = parts.method_traits_of(chosen)["layer"], False
+            self.layer = parts.method_traits_of(chosen)["layer"]
 
     @traitlets.observe("written")
     def _follow_reply(self, change: Any) -> None:
@@ -252,7 +252,7 @@ class Answers(Shading, MethodTraits, View):
         key, hops = [version, reply, layer, inputs["hops"]], inputs["hops"]
         explain = partial(self._explain, reply, method, layer, job)
         answer = self._answers.get([*key, method], lambda: parts.followed(explain(), hops))
-        if self._undecided:  # the method that was chosen is the one that is asked for next
+        if self._by_size:  # the method that was chosen is the one that is asked for next
             self._answers.get([*key, answer.method], lambda: answer)
 
         def check() -> Answer:
@@ -300,7 +300,7 @@ class Answers(Shading, MethodTraits, View):
             contrast = [f"contrast “{part_text(answer.reading, span.tokens)}” \N{MINUS SIGN} “{span.rival}”"]
         parameters = answer.provenance.get("parameters", {}).items()
         settings = ", ".join([answer.method, *(f"{name}={value}" for name, value in parameters)])
-        chosen = {"method": answer.method} if self._undecided and answer.hops == 0 else {}
+        chosen = {"method": answer.method} if self._by_size and answer.hops == 0 else {}
         return (
             {
                 "_sources": parts.sources_trait(answer.reading.prompt.sources, answer),
@@ -373,7 +373,7 @@ class Answers(Shading, MethodTraits, View):
         if reply.answer is None:
             if self.result is None:
                 self.show_partial(job, reply.asked.sources())
-            by_size = self._undecided and method == self._own_method
+            by_size = self._by_size and method == self._own_method
             return reply.write(explainer, self._watched(job), by_size)
         is_given = self.plain_result is reply.answer and explainer is self.explainer
         if is_given and self.subject.version == self._version:

@@ -1,6 +1,7 @@
 """Replies block by block: few maps at a time, refused before anything runs where they do not fit, and by size."""
 
 import copy
+import weakref
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from nbsal.methods.default import ReplySize, default_for_reply
 from nbsal.model.running import memory
 from nbsal.model.running.attention_maps import AttentionRecorder
 from nbsal.passes import reply_memory, reply_trace, stream
+from nbsal.passes.reply_stream import ReplyStream
 from nbsal.support.errors import OutOfMemory
 from tests import axioms
 from tests.answers import writers
@@ -65,6 +67,21 @@ def test_no_map_of_all_heads_is_held_where_attention_is_fused(subject, monkeypat
     assert scores(subject, "gae").any() and not maps
 
 
+@cases("method", ["gradxact", "attn-lrp", "gim"])
+def test_gradients_of_other_layers_are_dropped(subject, monkeypatch, method):
+    gradients, alive, blocks = [], [], ReplyStream.blocks
+
+    def watched(self, decisions, selection):
+        for block in blocks(self, decisions, selection):
+            gradients.append(weakref.ref(block["hidden_grad"]))
+            alive.append(sum(each() is not None for each in gradients))
+            yield block
+
+    monkeypatch.setattr(ReplyStream, "blocks", watched)
+    assert scores(subject, method).any() and subject.depth > 2
+    assert max(alive) == 2, "that of a block and of the one above it"
+
+
 def test_blocks_that_run_again_serve_many_predictions(subject, monkeypatch):
     monkeypatch.setattr(stream, "GRAPHS", 0)
     runs = []
@@ -93,6 +110,8 @@ def test_the_default_follows_from_size_alone(subject, limit):
     )
     assert choose(100, 20) == choose(500, 100, sentences=200) == choose(500, 200, hops="all") == "attn-lrp"
     assert choose(500, 100) == "occlusion", "hiding three sentences is quicker"
+    unwritten = ReplySize(500, 100, sentences=3, written=False)
+    assert default_for_reply(subject, False, None, 0, unwritten) == "attn-lrp", "it may be shorter"
     limit(10**6)
     assert choose(100_000, 20) == "occlusion"
     answer = nbsal.answer(subject, SOURCE, list(range(10, 60)), progress=False, check=False)
