@@ -91,7 +91,7 @@ def test_blocks_that_run_again_serve_many_predictions(subject, monkeypatch):
     assert len(runs) == 3 * subject.depth, "for the probabilities, for the inputs of blocks, and once again for all"
 
 
-@pytest.mark.parametrize("method", ["gae", "gradxact", "attn-lrp", "ifr", "lrp", "integrated", "attention-cam"])
+@pytest.mark.parametrize("method", ["gae", "gradxact", "attn-lrp", "lrp", "integrated", "attention-cam"])
 def test_what_does_not_fit_is_refused_before_anything_runs(subject, limit, forwards, method):
     """With the name of a method that fits, which then runs."""
     reading = nbsal.answer(subject, SOURCE, REPLY, method="random", progress=False, check=False).reading
@@ -170,3 +170,5 @@ def test_an_estimate_grows_with_the_text_and_never_with_the_maps_of_all_blocks(s
     seven = reply_memory.Sizes(blocks=32, width=4096, inner=11_008, heads=32, vocabulary=32_000, itemsize=2)
     short, long = (reply_memory.needed(gae, seven, tokens, 8) for tokens in (1000, 4000))
     assert short < long < 32 * 32 * 4000**2 * 2 / 4
+    ifr, hiding = (nbsal.Explainer(subject, name).method for name in ("ifr", "occlusion"))
+    assert reply_memory.needed(hiding, seven, 4000, 8) < reply_memory.needed(ifr, seven, 4000, 8)
