@@ -82,8 +82,9 @@ def explain(
         overwrite: Whether to replace what the folder holds.
         progress: Whether to show a progress bar, or a function that is called with what is done, and of how much.
         cancel: An event that stops the run; what is finished is the `partial` of the error.
-        **settings: Of replies, as in `nbsal.answer`: `unit`, `number`, `template`, `tools`, `seed`, `batch_size`,
-            `hops`, and those of what writes a reply. Where it draws tokens, row i draws them from `seed` + i.
+        **settings: Of replies, as in `nbsal.answer`: `layout`, `unit`, `number`, `template`, `tools`, `seed`,
+            `batch_size`, `hops`, and those of what writes a reply. Where it draws tokens, row i draws them from `seed`
+            + i.
 
     >>> import tempfile, nbsal
     >>> explainer = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -128,6 +129,7 @@ def explain_replies(
     reply: str | None = None,
     client: "Client | None" = None,
     *,
+    layout: str = "plain",
     unit: Any = None,
     number: str | None = None,
     template: str | None = None,
@@ -157,9 +159,9 @@ def explain_replies(
     [[' Mara lives in Oslo.', 'Where does Mara live?']]
     """
     replies = explain(
-        explainers, source, out, client=client, asked=asked, documents=documents, reply=reply, unit=unit, number=number,
-        template=template, tools=tools, seed=seed, batch_size=batch_size, hops=hops, shard_rows=shard_rows,
-        resume=resume, overwrite=overwrite, progress=progress, cancel=cancel, **generate,
+        explainers, source, out, client=client, asked=asked, documents=documents, reply=reply, layout=layout, unit=unit,
+        number=number, template=template, tools=tools, seed=seed, batch_size=batch_size, hops=hops,
+        shard_rows=shard_rows, resume=resume, overwrite=overwrite, progress=progress, cancel=cancel, **generate,
     )  # fmt: skip
     return cast(Replies, replies)
 

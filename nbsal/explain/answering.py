@@ -27,6 +27,7 @@ def answer(
     reply: Any = None,
     *,
     documents: Any = (),
+    layout: str = "plain",
     method: str | Method | Sequence[str | Method] | Mapping[str, str | Method] | None = None,
     unit: Any = None,
     number: str | None = None,
@@ -61,6 +62,8 @@ def answer(
         reply: A text or token ids. By default the model writes the reply.
         documents: Texts, dicts with "title" and "text", or a dict of texts by title. They replace `{documents}` in the
             last message, else the template places them, else they stand before the question.
+        layout: How documents are written: "plain", or "numbered" ("[1] ...", "[2] ..."), so that the reply can cite
+            them; not for templates that place documents themselves.
         method: A name that `nbsal methods` lists, an instance, or several, which share the reply and what they run.
             With documents, or results of tools among the messages, the default is occlusion, which hides one after the
             other. Otherwise it is attn-lrp, or gae for models with operations that attn-lrp has no rule for. It is
@@ -100,8 +103,9 @@ def answer(
     """
     subject = as_subject(subject)
     settings = ReplySettings.from_settings(
-        subject.tokenizer, generate, documents=documents, unit=unit, number=number, template=template, tools=tools,
-        seed=seed, batch_size=batch_size, hops=hops, check=check, progress=progress, cancel=cancel, on_token=on_token,
+        subject.tokenizer, generate, documents=documents, layout=layout, unit=unit, number=number, template=template,
+        tools=tools, seed=seed, batch_size=batch_size, hops=hops, check=check, progress=progress, cancel=cancel,
+        on_token=on_token,
     )  # fmt: skip
     has_documents = bool(documents) or has_tool_results(asked)
     if method is None and not isinstance(subject.model, StandIn):

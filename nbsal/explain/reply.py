@@ -16,7 +16,7 @@ from nbsal.explain.prompt.generate import Generated
 from nbsal.explain.prompt.prompts import check_length, skips_template, tokenize_reply, with_reply
 from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics
 from nbsal.explain.prompt.requests import check_reply_ids, read_asked
-from nbsal.explain.prompt.sources import Source
+from nbsal.explain.prompt.sources import PLAIN, Source
 from nbsal.explain.reply_settings import ReplySettings, plain_settings
 from nbsal.explain.scoring import served
 from nbsal.explain.scoring.hops import SUMMED_HOPS, no_rows
@@ -41,7 +41,7 @@ from nbsal.support.warning import warn_once
 STOPS = (Cancelled, ServerError, OverBudget)  # errors that carry what was finished before them
 # Of a reading, in its provenance.
 ORIGIN = (
-    "rendered", "documents", "rewritten", "not read", "template", "template settings", "note", "reply",
+    "rendered", "documents", "layout", "rewritten", "not read", "template", "template settings", "note", "reply",
     "generate", "seed",
 )  # fmt: skip
 
@@ -115,6 +115,7 @@ def read(
         origin["reply begins with"] = list(prompt.tokens[prompt.source_size :])
     if prompt.placement:
         origin["documents"] = prompt.placement
+        origin |= {} if settings.layout == PLAIN else {"layout": settings.layout}
     for status in ("rewritten", "not read"):
         if names := [name for name, s in zip(prompt.names, prompt.sources, strict=True) if s.status == status]:
             origin[status] = names

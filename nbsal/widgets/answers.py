@@ -45,11 +45,11 @@ LOADED = "Loaded without its model \N{MIDDLE DOT} pass reply=... to nbsal.answer
 class Answers(Shading, MethodTraits, View):
     """Why a model replied what it did: a finished Answer, or an Explainer or Subject and what is asked.
 
-    `asked`, `reply`, `documents`, `template`, `tools`, `seed`, `unit`, `number` and settings of `generate` are those of
-    `nbsal.answer`; without a reply the model writes one, word by word in the view. `selection` holds the numbers of
-    tokens of the reply (none is all of it), `source_selection` positions in the prompt. `level` is the part that is
-    shaded as one: "token", "word", "sentence" or "document". A `rival` explains the token number `at` rather than that
-    one. `hops` follows scores through the reply (`Answer.through`), by information flow routes where the model has
+    `asked`, `reply`, `documents`, `layout`, `template`, `tools`, `seed`, `unit`, `number` and settings of `generate`
+    are those of `nbsal.answer`; without a reply the model writes one, word by word in the view. `selection` holds the
+    numbers of tokens of the reply (none is all of it), `source_selection` positions in the prompt. `level` is the part
+    that is shaded as one: "token", "word", "sentence" or "document". A `rival` explains the token number `at` instead.
+    `hops` follows scores through the reply (`Answer.through`), by information flow routes where the model has
     them; `certainty` fades unsure words. `struck` lists sources by number, or [source, sentence], that are taken out:
     the same reply is scored again. `write_again` lets the model reply without them; `written` is the number of the
     reply on display, 0 the first. `panels` holds "curve" while the hiding curve is open.

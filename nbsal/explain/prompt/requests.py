@@ -52,7 +52,7 @@ def _check_subject(subject: Subject) -> None:
 def _read_prompt(subject: Subject, asked: Any, settings: ReplySettings) -> Prompt:
     if (server := served.server_of(subject)) is not None:
         served.check_rendering(server, settings.template, settings.tools)
-    parsed = parse_documents(settings.documents)
+    parsed = parse_documents(settings.documents, settings.layout)
     if isinstance(asked, str):
         for name, value in settings.template_settings.items():
             message = f"{name}={value!r:.40} is a setting of the chat template, which a text skips. Ask with messages."

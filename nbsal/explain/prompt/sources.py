@@ -10,6 +10,7 @@ from nbsal.support.errors import InputError
 from nbsal.support.validation import is_iterable
 
 PLACEHOLDER = "{documents}"
+PLAIN, NUMBERED = LAYOUTS = ("plain", "numbered")  # of documents that stand in a message or a prompt
 TOOL = "tool"  # the role of messages that hold the results of tools
 STRUCK = "struck out"  # of a source that a prompt was written again without
 BETWEEN = "\n\n"  # between documents, and between them and what follows
@@ -20,7 +21,8 @@ class Source:
     """A prompt, a message or a document; `message` is the message that a document stands in, by number.
 
     `status` is "read", "rewritten" (the template changed its text), "not read" (the template left it out) or "struck
-    out" (it has its place among the sources, but the prompt was written without it).
+    out" (it has its place among the sources, but the prompt was written without it). A document with a `number` stands
+    behind it in the prompt, in square brackets.
     """
 
     kind: str
@@ -29,6 +31,7 @@ class Source:
     title: str = ""
     message: int | None = None
     status: str = "read"
+    number: int = 0
 
     def name(self, number: int) -> str:
         """What people call it; `number` counts the sources of its kind from 1."""
@@ -76,8 +79,11 @@ def has_tool_results(asked: Any) -> bool:
     return any(isinstance(message, Mapping) and message.get("role") == TOOL for message in messages)
 
 
-def parse_documents(documents: Any) -> list[Source]:
-    """Documents from texts, from dicts with "text" and perhaps "title", or from a dict of texts by title."""
+def parse_documents(documents: Any, layout: str = PLAIN) -> list[Source]:
+    """Documents from texts, from dicts with "text" and perhaps "title", or from a dict of texts by title.
+
+    A dict of what is left of earlier documents also has the "number" that its document had among them.
+    """
     if documents is None:
         return []
     if isinstance(documents, Mapping):
@@ -92,7 +98,10 @@ def parse_documents(documents: Any) -> list[Source]:
         if not isinstance(text, str) or not text.strip():
             message = f"Document {number} has no text. Pass texts, or dicts with text and title."
             raise InputError(message, argument="documents", value=document)
-        parsed.append(Source("document", text, title=str(entry.get("title") or "")))
+        own = entry.get("number")
+        own = own if isinstance(own, int) else number
+        title = str(entry.get("title") or "")
+        parsed.append(Source("document", text, title=title, number=own if layout == NUMBERED else 0))
     return parsed
 
 
@@ -125,6 +134,12 @@ def _chat_request(
     numbers = range(len(sources), len(sources) + len(documents))
     last = max((i for i, source in enumerate(sources) if source.role == "user"), default=len(sources) - 1)
     in_template = templated and PLACEHOLDER not in contents[last]
+    if in_template and any(document.number for document in documents):
+        message = (
+            f"layout={NUMBERED!r}, but the chat template places documents itself. Write {PLACEHOLDER} where they shall "
+            "stand."
+        )
+        raise InputError(message, argument="layout", value=NUMBERED)
     everything = (*sources, *(document if in_template else replace(document, message=last) for document in documents))
     if in_template:
         return Request(everything, tuple(pieces), tuple(messages), tuple(numbers), "by the template")
@@ -140,7 +155,11 @@ def cut_spans(request: Request, hidden: Mapping[int, Sequence[Span]]) -> Request
     """
     numbered = [(number, source) for number, source in enumerate(request.sources) if source.status != STRUCK]
     pairs = [(source, _cut(source.text, hidden.get(number, ()))) for number, source in numbered]
-    documents = [Source("document", text, title=s.title) for s, text in pairs if s.kind == "document" and text.strip()]
+    documents = [
+        Source("document", text, title=source.title, number=source.number)
+        for source, text in pairs
+        if source.kind == "document" and text.strip()
+    ]
     if request.messages is None:
         return _prompt_request(pairs[0][1], documents)
     contents = [text for _, text in pairs[: len(request.messages)]]
@@ -173,8 +192,10 @@ def _with_documents(
         raise InputError(message, argument="asked", value=text)
     pieces: list[Piece] = []
     for number in numbers:
-        title = f"{sources[number].title}\n" if sources[number].title else ""
-        pieces += [Piece((BETWEEN if pieces else "") + title, None), Piece(sources[number].text, number)]
+        document = sources[number]
+        heading = f"[{document.number}] " if document.number else ""
+        heading += f"{document.title}\n" if document.title else ""
+        pieces += [Piece((BETWEEN if pieces else "") + heading, None), Piece(document.text, number)]
     if not count:
         return (*pieces, Piece(BETWEEN, None), Piece(text, source)), "before the question"
     start = text.index(PLACEHOLDER)

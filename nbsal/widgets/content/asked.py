@@ -8,7 +8,15 @@ from typing import Any
 
 from nbsal.explain.answer import Answer
 from nbsal.explain.lazy import Explainer
-from nbsal.explain.prompt.sources import PLACEHOLDER, STRUCK, Source, parse_documents, parse_messages, parse_prompt
+from nbsal.explain.prompt.sources import (
+    PLACEHOLDER,
+    PLAIN,
+    STRUCK,
+    Source,
+    parse_documents,
+    parse_messages,
+    parse_prompt,
+)
 from nbsal.explain.sentences.reply_sentences import likelihood_text
 from nbsal.explain.sentences.statement import OCCLUSION
 from nbsal.methods.facts import label_of
@@ -37,7 +45,8 @@ class Asked:
         unit = provenance.get("unit", "sentence")
         unit = [part.span for part in answer.units] if unit == "spans" else unit
         asked, documents = _request(answer.reading.prompt.sources)
-        return cls(asked, None, {"documents": documents, "seed": provenance.get("seed"), "unit": unit} | writing)
+        settings = {"documents": documents, "layout": provenance.get("layout", PLAIN)}
+        return cls(asked, None, settings | {"seed": provenance.get("seed"), "unit": unit} | writing)
 
     def arguments(self) -> dict[str, Any]:
         """As `Explainer.reply` takes them."""
@@ -45,7 +54,7 @@ class Asked:
 
     def sources(self) -> tuple[Source, ...]:
         """The sources, before the model reads them."""
-        documents = parse_documents(self.settings["documents"])
+        documents = parse_documents(self.settings["documents"], self.settings.get("layout", PLAIN))
         if isinstance(self.asked, str):
             return parse_prompt(self.asked, documents).sources
         return parse_messages(self.asked, documents, templated=False).sources
@@ -126,9 +135,13 @@ def reply_choices(explainer: Explainer, unit: Any) -> dict[str, Any]:
     return view_choices(explainer, usual)
 
 
-def _request(sources: Sequence[Source]) -> tuple[Any, list[dict[str, str]]]:
-    """Messages or a prompt, and documents."""
-    documents = [{"title": source.title, "text": source.text} for source in sources if source.kind == "document"]
+def _request(sources: Sequence[Source]) -> tuple[Any, list[dict[str, Any]]]:
+    """Messages or a prompt, and documents, which keep their numbers."""
+    documents = [
+        {"title": source.title, "text": source.text} | ({"number": source.number} if source.number else {})
+        for source in sources
+        if source.kind == "document"
+    ]
     others = [source for source in sources if source.kind != "document"]
     texts = [source.text if documents else source.text.replace(PLACEHOLDER, "") for source in others]
     if not any(source.role in ("", "user") for source in others):
