@@ -13,7 +13,7 @@ from nbsal.explain.answer import Answer
 from nbsal.explain.answer_page import AnswerPicture
 from nbsal.explain.judgement import Judgement
 from nbsal.explain.lazy import Explainer
-from nbsal.explain.prompt.sources import Source, has_tool_results
+from nbsal.explain.prompt.sources import Source, uses_tools
 from nbsal.explain.scoring.hops import check_hops
 from nbsal.explain.sentences.reply_facts import part_text
 from nbsal.methods.facts import label_of
@@ -121,7 +121,7 @@ class Answers(Shading, MethodTraits, View):
         self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
         if isinstance(source, Subject) and self._own_method is None:
-            has_documents = len(documents) > 0 or has_tool_results(asked)
+            has_documents = len(documents) > 0 or uses_tools(asked)
             self._own_method = default.default_for_reply(source, has_documents, unit, settings.get("hops", 0))
         self._answers, self._evidence, self._checked = (LastValue() for _ in range(3))
         self._panels = PanelCache()

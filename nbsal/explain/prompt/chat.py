@@ -40,11 +40,22 @@ def locate(render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> t
 
     A second rendering, with a mark before and behind each content, shows what the template itself writes. The first one
     must be just that, with the contents in between, whole or stripped of white space. A search for them is left out
-    where the template writes each content once, as it is.
+    where the template writes each content once, as it is. Contents without a character get no marks, with which a
+    template may do what it does to others.
     """
+    filled = [number for number, content in enumerate(contents) if content]
+    if len(filled) < len(contents):
+
+        def render_filled(texts: Sequence[str]) -> str:
+            given = dict(zip(filled, texts, strict=True))
+            return render([given.get(number, "") for number in range(len(contents))])
+
+        text, located = locate(render_filled, [contents[number] for number in filled])
+        found = dict(zip(filled, located, strict=True))
+        return text, [found.get(number, ContentPlace(NOWHERE, 0)) for number in range(len(contents))]
     for _ in range(RENDERINGS):
         text = render(contents)
-        marks = _unused_marks(text, 2 * len(contents))
+        marks = unused_marks(text, 2 * len(contents))
         pairs = list(zip(marks[::2], marks[1::2], strict=True))
         rendered = render([a + content + b for content, (a, b) in zip(contents, pairs, strict=True)])
         if places := _verbatim(text, rendered, contents, pairs):
@@ -54,6 +65,19 @@ def locate(render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> t
         if match is not None:
             break
     return text, marked.places(match)
+
+
+def locate_call(text: str, marked: str, name: str, marks: Sequence[str]) -> ContentPlace:
+    """Where a call of a tool stands that the template writes: from its name, or its arguments, to their end.
+
+    `marked` is the text with marks in place of the name, which may stand beside results too, and of the arguments.
+    """
+    start = agreement(text, marked)
+    if marked[start : start + 1] not in marks:
+        return ContentPlace(NOWHERE, None)
+    restored = marked.replace(marks[0], name)
+    behind = agreement(text[:start:-1], restored[::-1])
+    return ContentPlace((start, len(text) - behind), None)
 
 
 def _verbatim(
@@ -136,7 +160,7 @@ def agreement(text: str, other: str) -> int:
     return next((i for i, (a, b) in pairs if a != b), min(len(text), len(other)))
 
 
-def _unused_marks(text: str, count: int) -> list[str]:
+def unused_marks(text: str, count: int) -> list[str]:
     used = set(text)
     return list(islice((chr(code) for code in MARKS if chr(code) not in used), count))
 

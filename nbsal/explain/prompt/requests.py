@@ -1,15 +1,28 @@
 """From what is asked to the prompt that a model reads, and the tokens of a reply that is passed."""
 
+from contextlib import suppress
 from typing import Any
 
+from nbsal.explain.prompt import chat
 from nbsal.explain.prompt import generate as writing
-from nbsal.explain.prompt.prompts import check_length, read_prompt
+from nbsal.explain.prompt.prompts import check_length, read_prompt, renderer
 from nbsal.explain.prompt.reading import Prompt
-from nbsal.explain.prompt.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
+from nbsal.explain.prompt.sources import (
+    CALL,
+    PLACEHOLDER,
+    chat_request,
+    parse_documents,
+    parse_messages,
+    parse_prompt,
+    parse_turns,
+    uses_tools,
+)
+from nbsal.explain.prompt.tool_calls import FORMS, ROLE, TEXTS, TOOL, ToolForm
 from nbsal.explain.reply_settings import ReplySettings
 from nbsal.explain.scoring import served
 from nbsal.model.encoder_decoder import REPLY
 from nbsal.model.loading.composite import Composite
+from nbsal.model.served.word_tokenizer import SERVERS
 from nbsal.model.subject import Subject
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.validation import whole_number
@@ -62,11 +75,31 @@ def _read_prompt(subject: Subject, asked: Any, settings: ReplySettings) -> Promp
     if not used:
         message = f"The tokenizer of {subject.name} has no chat template. Pass template=..., or asked as one text."
         raise InputError(message, argument="template", value=settings.template)
-    request = parse_messages(asked, parsed, templated="documents" in str(used))
+    form = _tool_form(subject, asked, settings) if uses_tools(asked) else FORMS[0]
+    request = parse_messages(asked, parsed, templated="documents" in str(used), form=form)
     if request.messages is not None and request.messages[-1]["role"] == "assistant":
         message = "The last message is the assistant's. Pass its content as reply=..., without the message."
         raise InputError(message, argument="asked", value=asked)
     return read_prompt(subject, request, settings.template, settings.tools, settings.template_settings)
+
+
+def _tool_form(subject: Subject, messages: Any, settings: ReplySettings) -> ToolForm:
+    """The first form of calls and results that the chat template writes, with all names, arguments and results."""
+    if subject.tokenizer.chat_template == SERVERS:
+        return ToolForm(TEXTS, ROLE)  # as servers expect them
+    marks = name, argument, result = chat.unused_marks(str(messages), 3)
+    for form in FORMS:
+        turns = parse_turns(messages, form)
+        kinds = [source.kind for turn in turns for source in turn.sources if source.role == TOOL]
+        calls, results = kinds.count(CALL), kinds.count("message")
+        request = chat_request([turn.marked(*marks) for turn in turns], (), templated=False)
+        render = renderer(subject, request, settings.template, settings.tools, settings.template_settings)
+        with suppress(InputError):  # the template knows no such messages
+            text = render(request.texts)
+            written = text.count(name) >= calls and text.count(argument) >= calls and text.count(result) >= results
+            if written and repr(argument) not in text:  # Python's own form of an object, which no model has read
+                return form
+    return FORMS[-1]
 
 
 def check_reply_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:

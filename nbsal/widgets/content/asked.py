@@ -9,6 +9,7 @@ from typing import Any
 from nbsal.explain.answer import Answer
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.prompt.sources import (
+    CALL,
     PLACEHOLDER,
     PLAIN,
     STRUCK,
@@ -17,6 +18,7 @@ from nbsal.explain.prompt.sources import (
     parse_messages,
     parse_prompt,
 )
+from nbsal.explain.prompt.tool_calls import CALLS, TOOL, as_entry
 from nbsal.explain.sentences.reply_sentences import likelihood_text
 from nbsal.explain.sentences.statement import OCCLUSION
 from nbsal.methods.facts import label_of
@@ -70,6 +72,10 @@ class Asked:
         for number, source in enumerate(sources):
             text = texts.get(number, source.text)
             left.append(replace(source, text=text) if text.strip() else replace(source, status=STRUCK))
+        for number in {source.message for source in left if source.kind == CALL and source.status != STRUCK}:
+            assert number is not None, "a call is made by a message"
+            text = texts.get(number, sources[number].text)
+            left[number] = replace(sources[number], text=text)  # it stays, even empty
         asked, documents = _request([source for source in left if source.status != STRUCK])
         unit = self.settings["unit"]
         settings = self.settings | {
@@ -148,7 +154,21 @@ def _request(sources: Sequence[Source]) -> tuple[Any, list[dict[str, Any]]]:
         raise InputError("Without the question there is nothing to reply to.", argument="struck")
     if others[0].kind == "prompt":
         return texts[0], documents
-    return [{"role": source.role, "content": text} for source, text in zip(others, texts, strict=True)], documents
+    return _messages(others, texts), documents
+
+
+def _messages(sources: Sequence[Source], texts: Sequence[str]) -> list[dict[str, Any]]:
+    """The messages of a chat, with the calls of tools that they make."""
+    messages = list[dict[str, Any]]()
+    for source, text in zip(sources, texts, strict=True):
+        if source.kind == CALL:
+            messages[-1].setdefault(CALLS, []).append(as_entry(text, source.call))
+            continue
+        messages.append({"role": source.role, "content": text})
+        if source.role == TOOL:
+            named = {"name": source.title, "tool_call_id": source.call}
+            messages[-1] |= {name: value for name, value in named.items() if value}
+    return messages
 
 
 def _check_template(answer: Answer, template: str | None) -> None:
