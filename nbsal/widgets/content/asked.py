@@ -72,10 +72,10 @@ class Asked:
         for number, source in enumerate(sources):
             text = texts.get(number, source.text)
             left.append(replace(source, text=text) if text.strip() else replace(source, status=STRUCK))
-        for number in {source.message for source in left if source.kind == CALL and source.status != STRUCK}:
-            assert number is not None, "a call is made by a message"
-            text = texts.get(number, sources[number].text)
-            left[number] = replace(sources[number], text=text)  # it stays, even empty
+        for caller in {source.message for source in left if source.kind == CALL and source.status != STRUCK}:
+            assert caller is not None, "a call is made by a message"
+            text = texts.get(caller, sources[caller].text)
+            left[caller] = replace(sources[caller], text=text)  # it stays, even empty
         asked, documents = _request([source for source in left if source.status != STRUCK])
         unit = self.settings["unit"]
         settings = self.settings | {
