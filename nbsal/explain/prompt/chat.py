@@ -43,16 +43,8 @@ def locate(render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> t
     where the template writes each content once, as it is. Contents without a character get no marks, with which a
     template may do what it does to others.
     """
-    filled = [number for number, content in enumerate(contents) if content]
-    if len(filled) < len(contents):
-
-        def render_filled(texts: Sequence[str]) -> str:
-            given = dict(zip(filled, texts, strict=True))
-            return render([given.get(number, "") for number in range(len(contents))])
-
-        text, located = locate(render_filled, [contents[number] for number in filled])
-        found = dict(zip(filled, located, strict=True))
-        return text, [found.get(number, ContentPlace(NOWHERE, 0)) for number in range(len(contents))]
+    if not all(contents):
+        return _locate_some(render, contents)
     for _ in range(RENDERINGS):
         text = render(contents)
         marks = unused_marks(text, 2 * len(contents))
@@ -67,17 +59,19 @@ def locate(render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> t
     return text, marked.places(match)
 
 
-def locate_call(text: str, marked: str, name: str, marks: Sequence[str]) -> ContentPlace:
-    """Where a call of a tool stands that the template writes: from its name, or its arguments, to their end.
+def _locate_some(
+    render: Callable[[Sequence[str]], str], contents: Sequence[str]
+) -> tuple[str, list[ContentPlace | None]]:
+    """The rendered text, and the place of each content in it, where some have no character."""
+    filled = [number for number, content in enumerate(contents) if content]
 
-    `marked` is the text with marks in place of the name, which may stand beside results too, and of the arguments.
-    """
-    start = agreement(text, marked)
-    if marked[start : start + 1] not in marks:
-        return ContentPlace(NOWHERE, None)
-    restored = marked.replace(marks[0], name)
-    behind = agreement(text[:start:-1], restored[::-1])
-    return ContentPlace((start, len(text) - behind), None)
+    def render_filled(texts: Sequence[str]) -> str:
+        given = dict(zip(filled, texts, strict=True))
+        return render([given.get(number, "") for number in range(len(contents))])
+
+    text, located = locate(render_filled, [contents[number] for number in filled])
+    places = dict(zip(filled, located, strict=True))
+    return text, [places.get(number, ContentPlace(NOWHERE, 0)) for number in range(len(contents))]
 
 
 def _verbatim(

@@ -10,6 +10,7 @@ from typing import Any
 from nbsal.explain.prompt import chat
 from nbsal.explain.prompt.reading import Prompt, PromptWithReply, part_at
 from nbsal.explain.prompt.sources import Request, Source, like
+from nbsal.explain.prompt.tool_forms import locate_calls
 from nbsal.model.served.word_tokenizer import SERVERS
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokenize import special_ids
@@ -32,9 +33,8 @@ def read_prompt(
     else:
         render = renderer(subject, request, template, tools, settings)
         text, places = chat.locate(render, request.texts)
-        name, argument = marks = chat.unused_marks(text, 2)
-        for called, messages in request.marked_calls(name, argument):
-            places.append(chat.locate_call(text, render(request.texts, messages), called, marks))
+        if request.calls:
+            places += locate_calls(text, request, render)
     return replace(_tokenized(subject, request, text, places), origin=(request, template, tools, settings))
 
 

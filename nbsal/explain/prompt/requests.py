@@ -1,23 +1,14 @@
 """From what is asked to the prompt that a model reads, and the tokens of a reply that is passed."""
 
-from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from nbsal.explain.prompt import chat
 from nbsal.explain.prompt import generate as writing
 from nbsal.explain.prompt.prompts import check_length, read_prompt, renderer
 from nbsal.explain.prompt.reading import Prompt
-from nbsal.explain.prompt.sources import (
-    CALL,
-    PLACEHOLDER,
-    chat_request,
-    parse_documents,
-    parse_messages,
-    parse_prompt,
-    parse_turns,
-    uses_tools,
-)
-from nbsal.explain.prompt.tool_calls import FORMS, ROLE, TEXTS, TOOL, ToolForm
+from nbsal.explain.prompt.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt, uses_tools
+from nbsal.explain.prompt.tool_calls import FORMS, OF_SERVERS, ToolForm
+from nbsal.explain.prompt.tool_forms import find_form
 from nbsal.explain.reply_settings import ReplySettings
 from nbsal.explain.scoring import served
 from nbsal.model.encoder_decoder import REPLY
@@ -84,22 +75,11 @@ def _read_prompt(subject: Subject, asked: Any, settings: ReplySettings) -> Promp
 
 
 def _tool_form(subject: Subject, messages: Any, settings: ReplySettings) -> ToolForm:
-    """The first form of calls and results that the chat template writes, with all names, arguments and results."""
+    """The form of tool calls that the chat template knows."""
     if subject.tokenizer.chat_template == SERVERS:
-        return ToolForm(TEXTS, ROLE)  # as servers expect them
-    marks = name, argument, result = chat.unused_marks(str(messages), 3)
-    for form in FORMS:
-        turns = parse_turns(messages, form)
-        kinds = [source.kind for turn in turns for source in turn.sources if source.role == TOOL]
-        calls, results = kinds.count(CALL), kinds.count("message")
-        request = chat_request([turn.marked(*marks) for turn in turns], (), templated=False)
-        render = renderer(subject, request, settings.template, settings.tools, settings.template_settings)
-        with suppress(InputError):  # the template knows no such messages
-            text = render(request.texts)
-            written = text.count(name) >= calls and text.count(argument) >= calls and text.count(result) >= results
-            if written and repr(argument) not in text:  # Python's own form of an object, which no model has read
-                return form
-    return FORMS[-1]
+        return OF_SERVERS
+    own = {"template": settings.template, "tools": settings.tools, "settings": settings.template_settings}
+    return find_form(messages, partial(renderer, subject, **own))
 
 
 def check_reply_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:

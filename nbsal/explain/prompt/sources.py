@@ -1,6 +1,6 @@
 """What a reply may come from: a prompt or messages, and documents, each in the user's own words."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -55,67 +55,26 @@ class Piece:
     offset: int = 0
 
 
-@dataclass(frozen=True)
-class Turn:
-    """A message as the template gets it, but for its content, and what it holds.
-
-    That is a message of the user's with its calls, or several results of tools.
-    """
-
-    message: Mapping[str, Any]
-    sources: tuple[Source, ...]
-
-    def pieces(self, first: int) -> tuple[Piece, ...]:
-        """The content, in pieces of the sources, of which the first has that number."""
-        pieces: list[Piece] = []
-        for number, source in enumerate(self.sources, first):
-            if source.kind == CALL and (CALLS in self.message or not source.text):
-                continue  # the template writes it, or it is hidden
-            is_result = source.role == TOOL != self.message["role"]
-            tag = CALL_TAG if source.kind == CALL else RESULT_TAG if is_result else ""
-            between = "\n" if any(piece.text for piece in pieces) else ""
-            tags = Piece(f"{between}<{tag}>\n", None), Piece(f"\n</{tag}>", None)
-            piece = Piece(source.text, number)
-            pieces += [tags[0], piece, tags[1]] if tag else [piece]
-        return tuple(pieces)
-
-    def with_sources(self, sources: tuple[Source, ...]) -> "Turn":
-        """The same message with other texts; a call without a text is hidden."""
-        if CALLS not in self.message:
-            return replace(self, sources=sources)
-        texts = [source.text for source in sources if source.kind == CALL]
-        calls = [
-            call if text else tool_calls.hidden(call) for call, text in zip(self.message[CALLS], texts, strict=True)
-        ]
-        return Turn({**self.message, CALLS: calls}, sources)
-
-    def marked(self, name: str, argument: str, result: str) -> "Turn":
-        """The same message with marks in place of names and arguments of its calls, and of results."""
-        texts = [name + argument if s.kind == CALL else result if s.role == TOOL else s.text for s in self.sources]
-        sources = tuple(replace(source, text=text) for source, text in zip(self.sources, texts, strict=True))
-        calls = [tool_calls.marked(call, name, argument) for call in self.message.get(CALLS, ())]
-        return Turn({**self.message, CALLS: calls} if calls else self.message, sources)
+# A message as the template gets it, but for its content, and its sources.
+Turn = tuple[Mapping[str, Any], tuple[Source, ...]]
 
 
 @dataclass(frozen=True)
 class Request:
     """What was asked: the sources, and the content of the prompt or of each message in pieces of them.
 
-    `turns` are those of a chat, with one piece list each in `contents`; None for a prompt. `templated` and `calls` are
-    the numbers of the documents that the chat template places itself, and of the calls that it writes.
+    `messages` are those of a chat as the template gets them, with as many sources each as `sizes` says and one piece
+    list each in `contents`; None for a prompt. `templated` and `calls` are the numbers of the documents that the chat
+    template places itself, and of the calls that it writes.
     """
 
     sources: tuple[Source, ...]
     contents: tuple[tuple[Piece, ...], ...]
-    turns: tuple[Turn, ...] | None
+    messages: tuple[Mapping[str, Any], ...] | None
     templated: tuple[int, ...] = ()
     placement: str = ""  # where the documents stand, in words
+    sizes: tuple[int, ...] = ()
     calls: tuple[int, ...] = ()
-
-    @property
-    def messages(self) -> tuple[Mapping[str, Any], ...] | None:
-        """The messages of a chat as the template gets them, but for their contents; None for a prompt."""
-        return None if self.turns is None else tuple(turn.message for turn in self.turns)
 
     @property
     def texts(self) -> list[str]:
@@ -128,19 +87,13 @@ class Request:
         placed = (*self.templated, *self.calls)
         return [*self.contents, *((Piece(self.sources[number].text, number),) for number in placed)]
 
-    def marked_calls(self, name: str, argument: str) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-        """For each call that the template writes, its name, and the messages with marks in its place."""
-        messages = list(self.messages or ())
-        for at, message in enumerate(messages):
-            for k, call in enumerate(entries := message.get(CALLS, ())):
-                changed = {**message, CALLS: [*entries[:k], tool_calls.marked(call, name, argument), *entries[k + 1 :]]}
-                yield tool_calls.name_of(call), [*messages[:at], changed, *messages[at + 1 :]]
-
 
 def uses_tools(asked: Any) -> bool:
     """Whether what is asked holds calls of tools, or their results."""
-    messages = asked if isinstance(asked, Sequence) and not isinstance(asked, str) else ()
-    return any(isinstance(each, Mapping) and (each.get("role") == TOOL or bool(each.get(CALLS))) for each in messages)
+    for message in asked if isinstance(asked, Sequence) and not isinstance(asked, str) else ():
+        if isinstance(message, Mapping) and (message.get("role") == TOOL or message.get(CALLS)):
+            return True
+    return False
 
 
 def parse_documents(documents: Any, layout: str = PLAIN) -> list[Source]:
@@ -192,53 +145,98 @@ def parse_messages(messages: Any, documents: Sequence[Source], templated: bool, 
 
 def parse_turns(messages: Any, form: ToolForm) -> list[Turn]:
     """Messages as the template gets them; results between tags that follow each other are one message."""
-    turns, names, waiting = list[Turn](), dict[str, str](), list[str]()
-    for number, original in enumerate(_checked(messages), 1):
-        message = {name: value for name, value in original.items() if value is not None and name != CALLS}
-        role = str(message["role"])
-        calls = tool_calls.parse_calls(original, number) if role != TOOL else []
-        identity = str(message.get("tool_call_id") or "") if role == TOOL else ""
-        title = ""
-        if role == TOOL:  # results without an id follow in the order of the calls
-            title = str(message.get("name") or names.get(identity) or (waiting.pop(0) if waiting else ""))
-        source = Source("message", _content(original, number, bool(calls)), role=role, title=title, call=identity)
-        names |= {call.id: call.name for call in calls if call.id}
-        waiting += [call.name for call in calls if not call.id]
-        if role == TOOL and form.results == TAGS:
-            message = {"role": "user", "content": message["content"]}
-            if turns and turns[-1].sources[-1].role == TOOL and turns[-1].message["role"] == "user":
-                turns[-1] = replace(turns[-1], sources=(*turns[-1].sources, source))
-                continue
-        elif calls and form.calls != TAGS:
-            message[CALLS] = [tool_calls.written(call, form) for call in original[CALLS]]
-        called = (Source(CALL, call.text, role=TOOL, title=call.name, call=call.id) for call in calls)
-        turns.append(Turn(message, (source, *called)))
+    turns = list[Turn]()
+    for number, message in enumerate(_checked(messages), 1):
+        if message["role"] == TOOL:
+            _add_result(turns, message, number, form)
+        elif message.get(CALLS):
+            _add_calls(turns, message, number, form)
+        else:
+            turns.append((message, (Source("message", _content(message, number), role=message["role"]),)))
     return turns
+
+
+def _add_calls(turns: list[Turn], original: Mapping[str, Any], number: int, form: ToolForm) -> None:
+    """Add a message that calls tools."""
+    first = sum(len(sources) for _, sources in turns)
+    calls = tool_calls.parse_calls(original, number)
+    called = [Source(CALL, text, role=TOOL, title=name, message=first, call=identity) for name, text, identity in calls]
+    message = {name: value for name, value in original.items() if value is not None and name != CALLS}
+    if form[0] != TAGS:
+        message[CALLS] = [tool_calls.written(call, form) for call in original[CALLS]]
+    turns.append((message, (Source("message", _content(original, number), role=str(message["role"])), *called)))
+
+
+def _add_result(turns: list[Turn], original: Mapping[str, Any], number: int, form: ToolForm) -> None:
+    """Add the result of a call, which has the name of its tool."""
+    message = {name: value for name, value in original.items() if value is not None}
+    identity = str(message.get("tool_call_id") or "")
+    title = str(message.get("name") or _name_of_result(turns, identity))
+    source = Source("message", _content(original, number), role=TOOL, title=title, call=identity)
+    if form[1] != TAGS:
+        turns.append((message, (source,)))
+    elif turns and turns[-1][0]["role"] == "user" and turns[-1][1][0].role == TOOL:
+        turns[-1] = turns[-1][0], (*turns[-1][1], source)
+    else:
+        turns.append(({"role": "user", "content": message["content"]}, (source,)))
+
+
+def _name_of_result(turns: Sequence[Turn], identity: str) -> str:
+    """The name of the call with that id; without ids, results follow in the order of the calls."""
+    same = [source for _, sources in turns for source in sources if source.role == TOOL and source.call == identity]
+    calls = [source.title for source in same if source.kind == CALL]
+    results = len(same) - len(calls)
+    return calls[-1] if calls and identity else calls[results] if results < len(calls) else ""
+
+
+def _pieces(message: Mapping[str, Any], sources: Sequence[Source], first: int) -> tuple[Piece, ...]:
+    """The content of a message, in pieces of its sources, of which the first has that number."""
+    pieces: list[Piece] = []
+    for number, source in enumerate(sources, first):
+        piece, tag = Piece(source.text, number), ""
+        if source.kind == CALL:
+            if message.get(CALLS) or not source.text:
+                continue  # the template writes it, or it is hidden
+            tag = CALL_TAG
+        elif source.role == TOOL != message["role"]:
+            tag = RESULT_TAG
+        if not tag:
+            pieces.append(piece)
+            continue
+        between = "\n" if any(piece.text for piece in pieces) else ""
+        pieces += [Piece(f"{between}<{tag}>\n", None), piece, Piece(f"\n</{tag}>", None)]
+    return tuple(pieces)
 
 
 def chat_request(turns: Sequence[Turn], documents: Sequence[Source], templated: bool) -> Request:
     """What is asked with these messages and documents."""
-    sources, pieces, calls, starts = list[Source](), list[tuple[Piece, ...]](), list[int](), list[int]()
-    for turn in turns:
-        starts.append(first := len(sources))
-        pieces.append(turn.pieces(first))
-        sources += [replace(source, message=first) if source.kind == CALL else source for source in turn.sources]
-        if CALLS in turn.message:
-            calls += range(first + 1, len(sources))
-    numbers = range(len(sources), len(sources) + len(documents))
-    last = max((i for i, turn in enumerate(turns) if turn.sources[0].role == "user"), default=len(turns) - 1)
-    in_template = templated and not any(PLACEHOLDER in piece.text for piece in pieces[last])
-    if in_template and any(document.number for document in documents):
+    sources, messages, sizes = list[Source](), list[Mapping[str, Any]](), list[int]()
+    contents, calls, users = list[tuple[Piece, ...]](), list[int](), list[tuple[int, int]]()
+    for last, (message, held) in enumerate(turns):
+        question = len(sources)
+        contents.append(_pieces(message, held, question))
+        sources += held
+        messages.append(message)
+        sizes.append(len(held))
+        if held[0].role == "user":
+            users.append((last, question))
+        if message.get(CALLS):
+            calls += range(question + 1, len(sources))
+    last, question = users[-1] if users else (last, question)
+    in_template = templated and PLACEHOLDER not in sources[question].text
+    if in_template and documents and documents[0].number:
         problem = f"layout={NUMBERED!r}, but the chat template places documents itself."
         choice = f"Write {PLACEHOLDER} where they shall stand."
         raise InputError(f"{problem} {choice}", argument="layout", value=NUMBERED)
-    holder = None if in_template else starts[last]
-    everything = (*sources, *(replace(document, message=holder) for document in documents))
-    placed, placement = tuple(numbers), "by the template"
+    numbers, placement = tuple(range(len(sources), len(sources) + len(documents))), "by the template"
+    holder = None if in_template else question
+    sources += [replace(document, message=holder) for document in documents]
     if not in_template:
-        pieces[last], placement = _with_documents(pieces[last], everything, numbers)
-        placed = ()
-    return Request(everything, tuple(pieces), tuple(turns), placed, placement, tuple(calls))
+        contents[last], placement = _with_documents(contents[last], sources, numbers)
+        numbers = ()
+    return Request(
+        tuple(sources), tuple(contents), tuple(messages), numbers, placement, sizes=tuple(sizes), calls=tuple(calls)
+    )
 
 
 def cut_spans(request: Request, hidden: Mapping[int, Sequence[Span]]) -> Request:
@@ -253,11 +251,20 @@ def cut_spans(request: Request, hidden: Mapping[int, Sequence[Span]]) -> Request
         if source.status != STRUCK
     ]
     documents = [source for source in left if source.kind == "document" and source.text.strip()]
-    if request.turns is None:
+    if request.messages is None:
         return _prompt_request(left[0].text, documents)
     rest = iter(left)
-    turns = [turn.with_sources(tuple(islice(rest, len(turn.sources)))) for turn in request.turns]
+    pairs = zip(request.messages, request.sizes, strict=True)
+    turns = [_without_calls(message, tuple(islice(rest, size))) for message, size in pairs]
     return chat_request(turns, documents, bool(request.templated))
+
+
+def _without_calls(message: Mapping[str, Any], sources: tuple[Source, ...]) -> Turn:
+    """A message of these sources, in which the calls without a text are hidden."""
+    if message.get(CALLS):
+        pairs = zip(message[CALLS], sources[1:], strict=True)
+        message = {**message, CALLS: [call if source.text else tool_calls.hidden(call) for call, source in pairs]}
+    return message, sources
 
 
 def _cut(text: str, spans: Sequence[Span]) -> str:
@@ -312,10 +319,10 @@ def _checked(messages: Any) -> Sequence[Mapping[str, Any]]:
     return messages
 
 
-def _content(message: Mapping[str, Any], number: int, calls: bool) -> str:
+def _content(message: Mapping[str, Any], number: int) -> str:
     """The text of a message, whose content may be a list of text parts, or missing where it has calls."""
     content = message.get("content")
-    if content is None and calls:
+    if content is None and message.get(CALLS):
         return ""
     if isinstance(content, Sequence) and not isinstance(content, str):
         texts = [part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text"]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from nbsal.support.errors import InputError
 
@@ -13,31 +13,16 @@ OBJECTS, TEXTS = "objects", "texts"
 CALL_TAG, RESULT_TAG = "tool_call", "tool_response"  # those of Hermes models
 
 
-class ToolForm(NamedTuple):
-    """How a chat template gets calls and results.
-
-    Calls are "objects" (the template writes them, with their arguments as objects), "texts" (with their arguments as
-    JSON) or "tags" (they stand in the content of their message, between tags). Results have the "role" of a tool, or
-    are messages of the user, between "tags".
-    """
-
-    calls: str
-    results: str
+# How a chat template gets calls, and results. Calls are "objects" (the template writes them, with their arguments as
+# objects), "texts" (with their arguments as JSON) or "tags" (they stand in the content of their message, between tags).
+# Results have the "role" of a tool, or are messages of the user, between "tags".
+ToolForm = tuple[str, str]
+FORMS = tuple((calls, results) for results in (ROLE, TAGS) for calls in (OBJECTS, TEXTS, TAGS))  # best first
+OF_SERVERS = TEXTS, ROLE
 
 
-FORMS = tuple(ToolForm(calls, results) for results in (ROLE, TAGS) for calls in (OBJECTS, TEXTS, TAGS))  # best first
-
-
-class ToolCall(NamedTuple):
-    """A call: the name of the tool, the call as JSON, and its id."""
-
-    name: str
-    text: str
-    id: str
-
-
-def parse_calls(message: Mapping[str, Any], number: int) -> list[ToolCall]:
-    """The calls of the message with that number."""
+def parse_calls(message: Mapping[str, Any], number: int) -> list[tuple[str, str, str]]:
+    """The calls of the message with that number: each with its name, the call as JSON, and its id."""
     calls = message.get(CALLS) or []
     if not isinstance(calls, Sequence) or isinstance(calls, str | bytes):
         problem = f"Message {number} has the {CALLS} {calls!r:.60}. Pass a list of calls."
@@ -45,7 +30,7 @@ def parse_calls(message: Mapping[str, Any], number: int) -> list[ToolCall]:
     return [_parse_call(call, number) for call in calls]
 
 
-def _parse_call(call: Any, number: int) -> ToolCall:
+def _parse_call(call: Any, number: int) -> tuple[str, str, str]:
     name = _function(call).get("name")
     rule = 'Pass {"id": ..., "type": "function", "function": {"name": ..., "arguments": {...}}}.'
     if not isinstance(name, str) or not name.strip():
@@ -56,7 +41,7 @@ def _parse_call(call: Any, number: int) -> ToolCall:
     except (TypeError, ValueError, RecursionError) as error:
         problem = f"Message {number} calls {name} with arguments that are no JSON: {error}. {rule}"
         raise InputError(problem, argument="asked", value=call) from error
-    return ToolCall(name, text, str(call.get("id") or ""))
+    return name, text, str(call.get("id") or "")
 
 
 def as_entry(text: str, identity: str) -> dict[str, Any]:
@@ -67,7 +52,7 @@ def as_entry(text: str, identity: str) -> dict[str, Any]:
 def written(call: Mapping[str, Any], form: ToolForm) -> dict[str, Any]:
     """The entry of a call in the form that a template knows."""
     arguments = _arguments(call)
-    if form.calls == TEXTS:
+    if form[0] == TEXTS:
         own = _function(call).get("arguments")
         arguments = own if isinstance(own, str) else json.dumps(arguments, ensure_ascii=False)
     return _with(call, arguments=arguments)
