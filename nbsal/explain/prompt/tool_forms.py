@@ -24,8 +24,8 @@ def find_form(messages: Any, renderer: Callable[[Request], Render]) -> ToolForm:
             text = renderer(request)(request.texts)
         except InputError:  # the template knows no such messages
             continue
-        written = text.count(name) >= calls and text.count(argument) >= calls and text.count(result) >= results
-        if written and repr(argument) not in text:  # Python's own form of an object, which no model has read
+        # An object in Python's own form, which no model has read, has escapes in place of marks.
+        if text.count(name) >= calls and text.count(argument) >= calls and text.count(result) >= results:
             return form
     return FORMS[-1]
 
