@@ -23,6 +23,7 @@ DECORATION: Verdict = "decoration"  # the documents say so, but the statement wo
 ELSEWHERE: Verdict = "elsewhere"
 INVENTED: Verdict = "not from the documents"
 UNCLEAR: Verdict = "unclear"
+VERDICTS = (SUPPORTED, DECORATION, ELSEWHERE, INVENTED, UNCLEAR)
 LEAST = float(np.log(2))  # log-odds by which a document must make a word likelier than others do
 LEAST_OF_GIVEN = 3.0  # the same for a word that the question has: a document of any form makes it likelier
 LIKELY = float(np.log(0.25))  # log-probability from which a word is no surprise
