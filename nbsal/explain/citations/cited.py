@@ -9,6 +9,7 @@ from nbsal.explain.citations.quotes import Quote, find_quotes
 from nbsal.explain.citations.subsets import Documents, DocumentSubsets, document_units, first_subsets, measure_documents
 from nbsal.explain.citations.verdicts import StatementWord, Support, candidates, content_words, judge_support
 from nbsal.explain.prompt.reading import Prompt, PromptWithReply
+from nbsal.explain.scoring.lazy import ReplyExperiment, served
 from nbsal.model.text.tokens import Span
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
@@ -117,10 +118,12 @@ def most_passes(reply: CitedReply) -> int:
 
 
 def measure_citations(
-    reply: CitedReply, experiment: Any, subsets: DocumentSubsets | None = None, meter: Meter | None = None
+    reply: CitedReply, experiment: ReplyExperiment, subsets: DocumentSubsets | None = None, meter: Meter | None = None
 ) -> DocumentSubsets:
     """What the documents of a reply do to it: each, those that are cited together, and those that say the same."""
     statements = list(reply.statements())
+    if (server := served.server_of(experiment.ablation.subject)) is not None:  # count before anything is sent
+        server.caller.check(most_passes(reply))
     if subsets is None:
         subsets = measure_documents(experiment, (), meter)
     hidden = experiment.with_units(document_units(reply.reading.prompt), "remove")
