@@ -4,8 +4,7 @@ Effects are compared with those of the other documents and of no document at all
 the words of a statement likelier.
 """
 
-import re
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +13,7 @@ import numpy as np
 from nbsal.explain.citations.subsets import Documents, DocumentSubsets
 from nbsal.explain.sentences.evidence import NEAR
 from nbsal.explain.sentences.function_words import is_function_word
-from nbsal.model.text.tokens import Span
+from nbsal.model.text.tokens import WORD, Span
 from nbsal.support.arrays import Floats
 
 Verdict = Literal["supported", "decoration", "elsewhere", "not from the documents", "unclear"]
@@ -30,7 +29,6 @@ LIKELY = float(np.log(0.25))  # log-probability from which a word is no surprise
 CERTAIN = float(np.log(0.95))  # log-probability from which a word cannot become likelier
 FEW = 3  # documents of which all may be a source
 STEM = 4  # letters that forms of one word begin with
-_WORD = re.compile(r"[\w'’]+")
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ def content_words(
 ) -> list[StatementWord]:
     """The content words of a part of a reply, whose tokens have those spans; all of its words if it has no other."""
     asked, written = words_in(question), [words_in(document) for document in documents]
-    matches = list(_WORD.finditer(text, *span))
+    matches = list(WORD.finditer(text, *span))
     content = [match for match in matches if not is_function_word(match[0])]
     return [
         StatementWord(
@@ -61,19 +59,24 @@ def content_words(
     ]
 
 
-def words_in(text: str) -> Set[str]:
-    """The words of a text, in small letters."""
-    return {match.casefold() for match in _WORD.findall(text)}
+def words_in(text: str) -> dict[str, set[str]]:
+    """The words of a text in small letters, by what they begin with."""
+    words: dict[str, set[str]] = {}
+    for word in map(str.casefold, WORD.findall(text)):
+        words.setdefault(word[:STEM], set()).add(word)
+    return words
 
 
-def stands_in(word: str, words: Collection[str]) -> bool:
-    """Whether some words have a word, or another form of it: "lives" and "lived".
+def stands_in(word: str, words: Mapping[str, Collection[str]]) -> bool:
+    """Whether the words of a text have a word, or another form of it: "lives" and "lived".
 
-    >>> stands_in("visits", {"visit"}), stands_in("1987", {"1986"}), stands_in("Lisbon", {"list"})
+    >>> words = words_in("They visit Oslo in 1986; a list.")
+    >>> stands_in("visits", words), stands_in("1987", words), stands_in("Lisbon", words)
     (True, False, False)
     """
     word = word.casefold()
-    return word in words or (not word[:1].isdigit() and any(_same_stem(word, other) for other in words))
+    others = words.get(word[:STEM], ())
+    return word in others or (not word[:1].isdigit() and any(_same_stem(word, other) for other in others))
 
 
 def _same_stem(first: str, second: str) -> bool:
