@@ -40,6 +40,7 @@ class ReplySettings:
     seed: int | None = None
     batch_size: int | None = None
     hops: Any = 0
+    citations: bool = False
     check: bool = True
     progress: Progress = True
     cancel: Event | None = None
@@ -73,7 +74,7 @@ class ReplySettings:
 
 NAMES = tuple(name for name in ReplySettings.__dataclass_fields__ if name not in ("generate", "template_settings"))
 # The same for every row of a table.
-OF_ALL_ROWS = ("layout", "unit", "number", "template", "tools", "seed", "batch_size", "hops")
+OF_ALL_ROWS = ("layout", "unit", "number", "template", "tools", "seed", "batch_size", "hops", "citations")
 
 
 def split_settings(
