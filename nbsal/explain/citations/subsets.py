@@ -9,7 +9,7 @@ import numpy as np
 from nbsal.ablation import tables
 from nbsal.ablation.texts import REMOVE
 from nbsal.explain.prompt.reading import Prompt, Unit
-from nbsal.explain.prompt.sources import TOOL
+from nbsal.explain.prompt.tool_calls import TOOL
 from nbsal.explain.scoring.lazy import ReplyExperiment
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
