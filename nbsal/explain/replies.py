@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from nbsal.explain.answer import Answer
+from nbsal.explain.citations.subsets import citable
 from nbsal.explain.prompt.generate import Generated, generate_batch, writes_each_alone
 from nbsal.explain.prompt.reading import Prompt
 from nbsal.explain.prompt.requests import read_asked
-from nbsal.explain.prompt.sources import has_tool_results
+from nbsal.explain.prompt.sources import uses_tools
 from nbsal.explain.reply import explain_reading, needs_of, read, size_before, size_of
 from nbsal.explain.reply_settings import ASKED, OF_ALL_ROWS, ReplySettings
 from nbsal.explain.scoring import served
@@ -82,7 +83,9 @@ def explain_row(
     def explain(written: Generated | None) -> dict[str, Answer]:
         reading, origin = read(subject, asked, reply, settings, written, methods)
         part = meter.part(1, len(reading.reply_ids) * len(explainers))
-        return explain_reading(explainers, reading, origin, settings, part)
+        answers = explain_reading(explainers, reading, origin, settings, part)
+        cites = settings.citations and citable(reading.prompt)
+        return {name: each.check_citations(progress=False) for name, each in answers.items()} if cites else answers
 
     if written is not None:
         try:
@@ -100,7 +103,7 @@ def default_for_rows(subject: Subject, rows: Iterable[Any], settings: ReplySetti
     for row in rows:
         with suppress(Exception):  # what is wrong with a row, its own explanation says
             asked, reply, own = _row_settings(row, 0, settings)
-            has_documents = has_documents or bool(own.documents) or has_tool_results(asked)
+            has_documents = has_documents or bool(own.documents) or uses_tools(asked)
             length = len(f"{asked}{own.documents}{reply}")
             if length > longest and not isinstance(subject.model, StandIn):
                 size, longest = _size_of(subject, asked, reply, own), length

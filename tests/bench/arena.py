@@ -31,7 +31,7 @@ from tests.bench.measure import cpu, grown
 from tests.bench.table import Row
 
 PATH = Path(__file__).parents[2] / ".docs" / "benchmarks" / "arena.md"
-SIZES = {"classifiers": 108, "notes": 36, "smollm2": 24, "injections": 12}
+SIZES = {"classifiers": 108, "notes": 36, "smollm2": 60, "injections": 12}
 WRITERS = "occlusion contextcite attn-lrp ifr gae gradxact alti raw-attention random".split()  # that explain replies
 STORED = Path(__file__).parent / "arena.json"
 HEAD = "| method | reasons named first | cost of a case |\n| --- | --- | --- |"
