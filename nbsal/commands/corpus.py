@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import nbsal
-from nbsal.commands.shared import UNITS, add_hops, add_max_new_tokens, parse_target
+from nbsal.commands.shared import UNITS, add_hops, add_layout, add_max_new_tokens, parse_target
 from nbsal.render import html
 from nbsal.support.errors import InputError, MissingExtra
 from nbsal.support.validation import plural
@@ -36,6 +36,7 @@ def add_arguments(corpus: argparse.ArgumentParser) -> None:
     replies = corpus.add_argument_group("replies", "Explain the replies of a language model, if a column is named.")
     replies.add_argument("--asked", metavar="COLUMN", help="column of the prompts or lists of messages")
     replies.add_argument("--documents", metavar="COLUMN", help="column of the lists of documents")
+    add_layout(replies)
     replies.add_argument("--reply", metavar="COLUMN", help="column of the replies (default: the model writes them)")
     replies.add_argument("--unit", help=f"one of {UNITS} (default: document with --documents, else sentence)")
     add_hops(replies)
@@ -88,6 +89,7 @@ def _explain(explainers: "list[nbsal.Explainer]", client: Any, options: argparse
         settings["text"] = options.text if options.pair is None else (options.text, options.pair)
         settings["target"] = parse_target(options.target, explainers[0].subject)
     settings |= {} if options.unit is None else {"unit": options.unit}
+    settings |= {} if options.layout == "plain" else {"layout": options.layout}
     settings |= {"hops": options.hops} if options.hops else {}
     if options.max_new_tokens != DEFAULTS["max_new_tokens"]:
         settings["max_new_tokens"] = options.max_new_tokens

@@ -82,8 +82,9 @@ def explain(
         overwrite: Whether to replace what the folder holds.
         progress: Whether to show a progress bar, or a function that is called with what is done, and of how much.
         cancel: An event that stops the run; what is finished is the `partial` of the error.
-        **settings: Of replies, as in `nbsal.answer`: `unit`, `number`, `template`, `tools`, `seed`, `batch_size`,
-            `hops`, and those of what writes a reply. Where it draws tokens, row i draws them from `seed` + i.
+        **settings: Of replies, as in `nbsal.answer`: `layout`, `unit`, `number`, `template`, `tools`, `seed`,
+            `batch_size`, `hops`, `citations`, and those of what writes a reply. Where it draws tokens, row i draws them
+            from `seed` + i.
 
     >>> import tempfile, nbsal
     >>> explainer = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -128,6 +129,7 @@ def explain_replies(
     reply: str | None = None,
     client: "Client | None" = None,
     *,
+    layout: str = "plain",
     unit: Any = None,
     number: str | None = None,
     template: str | None = None,
@@ -135,6 +137,7 @@ def explain_replies(
     seed: int | None = None,
     batch_size: int | None = None,
     hops: Count = 0,
+    citations: bool = False,
     shard_rows: int = REPLIES,
     resume: bool = True,
     overwrite: bool = False,
@@ -146,7 +149,8 @@ def explain_replies(
 
     `asked`, `documents` and `reply` are names of columns: of prompts or lists of messages, of lists of documents, and
     of replies as texts or token ids. Without a reply, the model writes one, with the settings of `generate` that are
-    passed; where these draw tokens, row i draws them from `seed` + i.
+    passed; where these draw tokens, row i draws them from `seed` + i. With `citations`, `Replies.citations` says of
+    each citation whether the reply uses the document.
 
     >>> import tempfile, nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/notes"), "occlusion")
@@ -157,9 +161,9 @@ def explain_replies(
     [[' Mara lives in Oslo.', 'Where does Mara live?']]
     """
     replies = explain(
-        explainers, source, out, client=client, asked=asked, documents=documents, reply=reply, unit=unit, number=number,
-        template=template, tools=tools, seed=seed, batch_size=batch_size, hops=hops, shard_rows=shard_rows,
-        resume=resume, overwrite=overwrite, progress=progress, cancel=cancel, **generate,
+        explainers, source, out, client=client, asked=asked, documents=documents, reply=reply, layout=layout, unit=unit,
+        number=number, template=template, tools=tools, seed=seed, batch_size=batch_size, hops=hops, citations=citations,
+        shard_rows=shard_rows, resume=resume, overwrite=overwrite, progress=progress, cancel=cancel, **generate,
     )  # fmt: skip
     return cast(Replies, replies)
 

@@ -15,6 +15,7 @@ from nbsal.corpus.parquet import ASKED, ERROR, Cells, Result, scale_scores, to_b
 from nbsal.corpus.sources.open import Columns, UnreadableRow
 from nbsal.explain.batches import explain_rows
 from nbsal.explain.explainer import Explainer
+from nbsal.explain.prompt.sources import PLAIN
 from nbsal.explain.replies import check_budget, explain_row, write_rows
 from nbsal.explain.reply import STOPS
 from nbsal.explain.reply_settings import OF_ALL_ROWS, ReplySettings
@@ -208,6 +209,8 @@ def shard_of(number: int, first: int, values: Sequence[Any], cells: Sequence[Cel
 def _plan_settings(settings: ReplySettings, columns: Mapping[str, str]) -> dict[str, Any]:
     """What the manifest holds of the settings; a template and tools as checksums."""
     entries = {name: getattr(settings, name) for name in (*OF_ALL_ROWS, "generate")} | {"columns": dict(columns)}
+    if settings.layout == PLAIN:
+        del entries["layout"]  # which runs of earlier versions do not have
     if settings.template_settings:
         entries["template_settings"] = settings.template_settings
     for name in ("template", "tools"):

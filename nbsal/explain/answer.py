@@ -302,8 +302,9 @@ class Answer(Explained):
         if self.running is None and self.subsets is not None:
             return self
         with Meter(most, progress, cancel) as meter:
-            experiment = self.still_running().experiment
-            return replace(self, subsets=measure_citations(reply, experiment, self.subsets, meter))
+            subsets = measure_citations(reply, self.still_running().experiment, self.subsets, meter)
+            meter.reach(most)  # there is nothing to run for statements that one document alone gives
+            return replace(self, subsets=subsets)
 
     def fields(self, progress: Progress = False, cancel: Event | None = None) -> "pandas.DataFrame":
         """Where the values of a JSON reply (or of lines "key: value") are from: a row for each.
@@ -324,6 +325,7 @@ class Answer(Explained):
         with Meter(most, progress, cancel) as meter:
             experiment = self.still_running().experiment
             subsets, sources = measure_fields(reply, experiment, self.subsets, meter)
+            meter.reach(most)  # values that nothing gives have no place to hide
         return replace(self, subsets=subsets, field_sources=sources)
 
     def _checked_hops(self) -> Hops | None:

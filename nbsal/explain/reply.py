@@ -12,12 +12,13 @@ from nbsal.ablation.engine import Ablation
 from nbsal.ablation.served import rewriting
 from nbsal.explain.answer import Answer
 from nbsal.explain.citations.cited import WRITTEN, without_unknown_marks
+from nbsal.explain.citations.subsets import as_table, citable, first_subsets
 from nbsal.explain.prompt import generate as writing
 from nbsal.explain.prompt.generate import Generated
 from nbsal.explain.prompt.prompts import check_length, skips_template, tokenize_reply, with_reply
 from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics
 from nbsal.explain.prompt.requests import check_reply_ids, read_asked
-from nbsal.explain.prompt.sources import Source
+from nbsal.explain.prompt.sources import PLAIN, Source
 from nbsal.explain.reply_settings import ReplySettings, plain_settings
 from nbsal.explain.scoring import served
 from nbsal.explain.scoring.hops import SUMMED_HOPS, no_rows
@@ -42,7 +43,7 @@ from nbsal.support.warning import warn_once
 STOPS = (Cancelled, ServerError, OverBudget)  # errors that carry what was finished before them
 # Of a reading, in its provenance.
 ORIGIN = (
-    "rendered", "documents", "rewritten", "not read", "template", "template settings", "note", "reply",
+    "rendered", "documents", "layout", "rewritten", "not read", "template", "template settings", "note", "reply",
     "generate", "seed", WRITTEN,
 )  # fmt: skip
 
@@ -116,6 +117,7 @@ def read(
         origin["reply begins with"] = list(prompt.tokens[prompt.source_size :])
     if prompt.placement:
         origin["documents"] = prompt.placement
+        origin |= {} if settings.layout == PLAIN else {"layout": settings.layout}
     for status in ("rewritten", "not read"):
         if names := [name for name, s in zip(prompt.names, prompt.sources, strict=True) if s.status == status]:
             origin[status] = names
@@ -268,6 +270,9 @@ def needs_of(
     if settings.check and not agreement:
         check = hide_units(ablation, reading, reading.units(evidence_level(reading, settings.unit)))
         tables.append((check, subsets(check)))
+    if settings.citations and (units := citable(reading.prompt)):
+        stays = first_subsets(tuple(range(1, len(units) + 1)))
+        tables.append((hide_units(ablation, reading, units), as_table(len(units), stays)))
     queries = [experiment.query(row) for experiment, table in tables for row in np.unique(table, axis=0)]
     if not agreement:
         queries.append(served.whole(server, reading))

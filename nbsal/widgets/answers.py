@@ -13,7 +13,7 @@ from nbsal.explain.answer import Answer
 from nbsal.explain.answer_page import AnswerPicture
 from nbsal.explain.judgement import Judgement
 from nbsal.explain.lazy import Explainer
-from nbsal.explain.prompt.sources import Source, has_tool_results
+from nbsal.explain.prompt.sources import Source, uses_tools
 from nbsal.explain.scoring.hops import check_hops
 from nbsal.explain.sentences.reply_facts import part_text
 from nbsal.methods.facts import label_of
@@ -45,11 +45,11 @@ LOADED = "Loaded without its model \N{MIDDLE DOT} pass reply=... to nbsal.answer
 class Answers(Shading, MethodTraits, View):
     """Why a model replied what it did: a finished Answer, or an Explainer or Subject and what is asked.
 
-    `asked`, `reply`, `documents`, `template`, `tools`, `seed`, `unit`, `number` and settings of `generate` are those of
-    `nbsal.answer`; without a reply the model writes one, word by word in the view. `selection` holds the numbers of
-    tokens of the reply (none is all of it), `source_selection` positions in the prompt. `level` is the part that is
-    shaded as one: "token", "word", "sentence" or "document". A `rival` explains the token number `at` rather than that
-    one. `hops` follows scores through the reply (`Answer.through`), by information flow routes where the model has
+    `asked`, `reply`, `documents`, `layout`, `template`, `tools`, `seed`, `unit`, `number` and settings of `generate`
+    are those of `nbsal.answer`; without a reply the model writes one, word by word in the view. `selection` holds the
+    numbers of tokens of the reply (none is all of it), `source_selection` positions in the prompt. `level` is the part
+    that is shaded as one: "token", "word", "sentence" or "document". A `rival` explains the token number `at` instead.
+    `hops` follows scores through the reply (`Answer.through`), by information flow routes where the model has
     them; `certainty` fades unsure words. `struck` lists sources by number, or [source, sentence], that are taken out:
     the same reply is scored again. `write_again` lets the model reply without them; `written` is the number of the
     reply on display, 0 the first. `panels` holds "curve" while the hiding curve is open.
@@ -121,7 +121,7 @@ class Answers(Shading, MethodTraits, View):
         self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
         if isinstance(source, Subject) and self._own_method is None:
-            has_documents = len(documents) > 0 or has_tool_results(asked)
+            has_documents = len(documents) > 0 or uses_tools(asked)
             self._own_method = default.default_for_reply(source, has_documents, unit, settings.get("hops", 0))
         self._answers, self._evidence, self._checked = (LastValue() for _ in range(3))
         self._panels = PanelCache()

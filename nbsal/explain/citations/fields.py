@@ -19,7 +19,7 @@ from nbsal.explain.citations.subsets import (
 from nbsal.explain.citations.verdicts import LIKELY, StatementWord, content_words, falls_without, givers_of
 from nbsal.explain.citations.written import WrittenText
 from nbsal.explain.prompt.reading import PromptWithReply, Unit
-from nbsal.explain.scoring.lazy import ReplyExperiment
+from nbsal.explain.scoring.lazy import ReplyExperiment, served
 from nbsal.explain.scoring.lazy import experiment as experiments
 from nbsal.explain.sentences.evidence import MOST_PARTS
 from nbsal.model.text.tokens import Span
@@ -188,6 +188,8 @@ def measure_fields(
     reply: ExtractedReply, experiment: ReplyExperiment, subsets: DocumentSubsets | None, meter: Meter
 ) -> tuple[DocumentSubsets, tuple[FieldSource, ...]]:
     """What the documents do to a reply, and where each of its values is from."""
+    if (server := served.server_of(experiment.ablation.subject)) is not None:  # count before anything is sent
+        server.caller.check(most_passes_of_fields(reply))
     if subsets is None:
         subsets = measure_documents(experiment, (), meter)
     before = subsets.without(())

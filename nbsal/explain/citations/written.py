@@ -77,7 +77,7 @@ class WrittenText:
         at = part_at(self.parts, span[0])
         start, end = self.parts[at]
         around = words_in(f"{self.text[start : span[0]]} {self.text[span[1] : end]}")
-        before = words_in(self.text[slice(*self.parts[at - 1])]) if at else ()
+        before = words_in(self.text[slice(*self.parts[at - 1])] if at else "")
         nearest = max((self._before(name, start, span[0]) for name in key), default=-1)
         return (
             sum(stands_in(name, around) for name in key),
