@@ -80,6 +80,12 @@ def document_units(prompt: Prompt) -> list[Unit]:
     return units
 
 
+def question_of(prompt: Prompt) -> str:
+    """What the user says beside the documents."""
+    documents = {unit.source for unit in document_units(prompt)}
+    return "\n".join(source.text for number, source in enumerate(prompt.sources) if number not in documents)
+
+
 def measure_documents(
     experiment: ReplyExperiment, groups: Iterable[Sequence[int]] = (), meter: Meter | None = None
 ) -> DocumentSubsets:
