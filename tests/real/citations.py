@@ -113,16 +113,11 @@ WORLDS = {"smollm2": ("real/smollm2", smollm2_cases), "notes": ("demo/notes", no
 def judged(subject: nbsal.Subject, case: CitedCase) -> str:
     """The verdict on the citation of a case; "unclear" if "elsewhere" names the wrong document."""
     asked = [{"role": "user", "content": case.question}]
-    numbered = subject.name != "demo/notes"  # whose vocabulary has no brackets
+    documents = list(case.documents)
+    if subject.name != "demo/notes":  # whose vocabulary has no brackets
+        documents = [f"[{number}] {text}" for number, text in enumerate(documents, 1)]
     explain = nbsal.Explainer(subject, "occlusion")
-    answer = explain.reply(
-        asked,
-        case.reply,
-        documents=list(case.documents),
-        layout="numbered" if numbered else "plain",
-        check=False,
-        progress=False,
-    )
+    answer = explain.reply(asked, case.reply, documents=documents, check=False, progress=False)
     (row,) = answer.citations().to_dict("records")
     named = row["verdict"] != ELSEWHERE or case.verdict != ELSEWHERE or row["used_instead"] in case.sources
     return str(row["verdict"]) if named else UNCLEAR
