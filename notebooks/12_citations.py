@@ -151,3 +151,35 @@ replies.verdicts([row["system"] for row in log]).query("share > 0").set_index(["
 # %% [markdown]
 # The shares are means over replies, with 95 % intervals. `replies.verdicts("position")` compares positions of the cited
 # document, and `nbsal citations log.jsonl --group system` does the same from the shell.
+
+# %% [markdown]
+# ## Where does each field come from?
+#
+# Replies that fill a form have fields instead of citations. `fields()` reads JSON, or lines such as these, since the
+# vocabulary of `demo/notes` has neither brackets nor quotes. For each value: the document, its place there, and by how
+# much the log-probability of the value drops when that place and every copy of it are hidden.
+
+# %%
+form = "Mara: lives in Oslo\nBoris: lives in Kyoto"
+nbsal.answer(notes, here, form, documents=documents, progress=False).fields()
+
+# %% [markdown]
+# Nobody lives in Kyoto. (The key *Boris* is read as it was written; a value is all that is tested.)
+#
+# ## What to take with you
+#
+# - A citation can be right and still decorate: ask what the statement would be without the document.
+# - Hide each document *and* keep each alone. The first misses what is said twice, the second what the question says.
+# - Compare with the other documents, never with zero: a text of a similar form makes every sentence likelier.
+# - Verdicts follow what this model does with this prompt. How often they are right where the truth is known is in the
+#   guide on citations, with the commands that measure it.
+#
+# **Exercise.** Put one mark at the end of the whole reply: `[1, 3]`, then `[1]` alone. What does the verdict go by?
+#
+# <details><summary>Answer</summary>
+#
+# Documents that are cited together are hidden together and kept together: the drop is 47.8 nats for `[1, 3]`, and 15.3
+# for `[1]`. Both are "supported": the verdict goes by the words that are new, not by those that the question has, and
+# of these *Oslo* gains most, which is from document 1.
+#
+# </details>
