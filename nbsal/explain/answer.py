@@ -22,6 +22,7 @@ from nbsal.explain.citations.cited import (
     most_passes,
     quotes_frame,
 )
+from nbsal.explain.citations.sourced import SourcedRows, citation_rows
 from nbsal.explain.citations.subsets import DocumentSubsets
 from nbsal.explain.explained import Explained, unchecked
 from nbsal.explain.judgement import Judgement, JudgeSettings, judge
@@ -286,6 +287,10 @@ class Answer(Explained):
         """The reply with its citations."""
         return CitedReply(self.reading, str(self.provenance.get(WRITTEN, self.text)), form)
 
+    def sourced(self) -> SourcedRows:
+        """The citations as views and copies show them, if they are checked."""
+        return SourcedRows(citation_rows(self.cited(), self.subsets))
+
     def check_citations(self, form: str | None = None, progress: Progress = True, cancel: Event | None = None) -> Self:
         """The answer with what `citations` needs: the reply scored with each document alone, and without groups."""
         reply = self.cited(form)
@@ -328,6 +333,7 @@ class Answer(Explained):
             [] if at is None else rivals_of(self, at),
             frozenset(tokens),
             {} if contrast else facts.fallen(chosen),
+            citations=self.sourced().blocks,
         )
 
     def notes(self) -> list[str]:

@@ -79,6 +79,7 @@ class AnswerPicture:
     left: Sequence[Phrase] = ()
     others: Sequence[tuple[str, str, str]] = ()
     curve: Sequence[Block] = ()
+    citations: Sequence[Block] = ()
 
     @property
     def names(self) -> list[SourceName]:
@@ -119,6 +120,7 @@ class AnswerPicture:
             Sentence(self.headline),
             self._reply_card(),
             self._legend([span for spans in words for span in spans if span.score is not None]),
+            *self.citations,
             *self._cards(words),
             *share_blocks(self.reading.row, self.total),
             *self.curve,
@@ -178,7 +180,7 @@ class AnswerPicture:
             text = self.reading.reply[max(start, at) : end]  # tokens may share a character
             if text and not self.reading.reply_special[token]:
                 word = text.lstrip()
-                gap = text[: -len(word)] if word and spans else ""
+                gap = text[: len(text) - len(word)] if spans else ""
                 spans += [ScoredSpan(gap), ScoredSpan(word, chosen=token in self.chosen)]
             at = max(at, end)
         return spans

@@ -32,6 +32,7 @@ from nbsal.render.headline import Phrase, percent
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
 from nbsal.widgets.content import legends
+from nbsal.widgets.content.answer_citations import CheckedCitations
 from nbsal.widgets.content.answer_curve import HidingCurve
 from nbsal.widgets.explainer_view import method_traits
 from nbsal.widgets.page import wire
@@ -94,6 +95,12 @@ class AnswerResult:
     span: SpanScores | None = None
     struck: Strikes | None = None
     curve: HidingCurve | None = None
+    citations: CheckedCitations | None = None
+
+    @property
+    def shown(self) -> Answer:
+        """The answer with all that was measured of it."""
+        return self.answer if self.citations is None else self.citations.answer
 
     @property
     def contrast(self) -> PartFacts | None:
@@ -102,6 +109,14 @@ class AnswerResult:
             return None
         own = self.answer.facts.part(self.span.tokens, self.span.scores)
         return reply_facts.against(own, self.span.rival, self.span.other)
+
+    @property
+    def contrast_notes(self) -> list[str]:
+        """What is compared, below the view."""
+        if self.span is None or not self.span.rival:
+            return []
+        part = reply_facts.part_text(self.answer.reading, self.span.tokens)
+        return [f"contrast “{part}” \N{MINUS SIGN} “{self.span.rival}”"]
 
 
 def followed(answer: Answer, hops: Count) -> Answer:

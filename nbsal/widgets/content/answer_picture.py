@@ -31,8 +31,9 @@ def picture(
     ]
     taken = {position for entry in struck for position in struck_tokens(answer.reading, Struck.parse(entry))}
     curve = () if result.curve is None else result.curve.blocks
+    citations = () if result.citations is None else result.citations.rows.blocks
     drawn = replace(drawn, name=replies[at]["title"]) if at else drawn
-    return replace(drawn, left=left, others=others, curve=curve, struck=frozenset(taken))
+    return replace(drawn, left=left, others=others, curve=curve, citations=citations, struck=frozenset(taken))
 
 
 def struck_tokens(reading: PromptWithReply, struck: Struck) -> list[int]:

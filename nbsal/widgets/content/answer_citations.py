@@ -1,0 +1,45 @@
+"""What the Answers view shows of citations: what their check would take, then each statement with its verdict."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from nbsal.explain.answer import Answer
+from nbsal.explain.citations.cited import most_passes
+from nbsal.explain.citations.sourced import SourcedRows
+from nbsal.explain.sentences import citation_sentences as sentences
+from nbsal.support.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedCitations:
+    """An answer whose citations are checked, and their rows."""
+
+    answer: Answer
+
+    @cached_property
+    def rows(self) -> SourcedRows:
+        return self.answer.sourced()
+
+
+def citations_trait(answer: Answer, checked: CheckedCitations | None) -> dict[str, Any]:
+    """The rows of what is checked, else what the check would take; nothing where nothing is cited."""
+    if checked is not None:
+        return rows_trait(checked.rows)
+    offer = "" if answer.running is None else _offer(answer)
+    return {"offer": offer} if offer else {}
+
+
+def _offer(answer: Answer) -> str:
+    reply = answer.cited()
+    try:
+        count = len(reply.citations)
+    except InputError:  # there are no documents
+        return ""
+    return sentences.offer(count, most_passes(reply)) if count else ""
+
+
+def rows_trait(rows: SourcedRows) -> dict[str, Any]:
+    """The lists of the page below their finding."""
+    lists = {"statements": rows.statements, "fields": rows.fields}
+    return {"finding": rows.finding, "note": rows.note} | {name: [*map(vars, some)] for name, some in lists.items()}
