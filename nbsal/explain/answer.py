@@ -333,7 +333,7 @@ class Answer(Explained):
             [] if at is None else rivals_of(self, at),
             frozenset(tokens),
             {} if contrast else facts.fallen(chosen),
-            citations=self.sourced().blocks,
+            sourced=self.sourced(),
         )
 
     def notes(self) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nbsal.explain.citations.sourced import NOT_CHECKED, SourcedRows
 from nbsal.explain.explained import NOTABLE_GAP, gap_advice
 from nbsal.explain.prompt.reading import PromptWithReply, Unit
 from nbsal.explain.scoring.hops import ALL
@@ -79,7 +80,7 @@ class AnswerPicture:
     left: Sequence[Phrase] = ()
     others: Sequence[tuple[str, str, str]] = ()
     curve: Sequence[Block] = ()
-    citations: Sequence[Block] = ()
+    sourced: SourcedRows = NOT_CHECKED
 
     @property
     def names(self) -> list[SourceName]:
@@ -120,7 +121,7 @@ class AnswerPicture:
             Sentence(self.headline),
             self._reply_card(),
             self._legend([span for spans in words for span in spans if span.score is not None]),
-            *self.citations,
+            *self.sourced.blocks,
             *self._cards(words),
             *share_blocks(self.reading.row, self.total),
             *self.curve,
@@ -161,14 +162,15 @@ class AnswerPicture:
     def _cards(self, words: Sequence[Sequence[ScoredSpan]]) -> list[Card]:
         """Each source with its share of the scores, and what leaving it out changes."""
         largest, low = html.largest_score(words), min(0.0, *self.facts.shares)
-        texts, cards = share_texts(self.facts), []
+        texts, cards, roles = share_texts(self.facts), [], self.sourced.roles(self.chosen)
         for number, (name, source) in enumerate(zip(self.names, self.reading.prompt.sources, strict=True)):
             marked = Marked([words[number]], largest, large=False)
             if unread := UNREAD.get(source.status):
                 cards.append(Card([marked, Note(unread)], name.label, name.title))
                 continue
             change = sentences.notable_change(self.facts, self.fallen.get(number))
-            end: list[Cell] = [*([change] if change else []), Bar(self.facts.shares[number], low), texts[number]]
+            said = filter(None, [roles.get(number, ""), change])
+            end: list[Cell] = [*said, Bar(self.facts.shares[number], low), texts[number]]
             cards.append(Card([marked], name.label, name.title, end))
         return cards
 

@@ -11,6 +11,7 @@ import traitlets
 
 from nbsal.explain.answer import Answer
 from nbsal.explain.answer_page import AnswerPicture
+from nbsal.explain.citations.sourced import NOT_CHECKED
 from nbsal.explain.judgement import Judgement
 from nbsal.explain.lazy import Explainer
 from nbsal.explain.prompt.sources import Source, has_tool_results
@@ -52,8 +53,7 @@ class Answers(Shading, MethodTraits, View):
     one. `hops` follows scores through the reply (`Answer.through`), by information flow routes where the model has
     them; `certainty` fades unsure words. `struck` lists sources by number, or [source, sentence], that are taken out:
     the same reply is scored again. `write_again` lets the model reply without them; `written` is the number of the
-    reply on display, 0 the first. `panels` holds "citations" while the check of citations is open, and "curve" while
-    the hiding curve is.
+    reply on display, 0 the first. `panels` holds "citations" and "curve", the hiding curve, while these are open.
 
     >>> import nbsal
     >>> question = [{"role": "user", "content": "Where does Mara live?"}]
@@ -334,8 +334,9 @@ class Answers(Shading, MethodTraits, View):
     def picture(self) -> AnswerPicture:
         """What a static picture shows: the selected words, or the reply; the token at hand rather than its rival."""
         shown = picture(self._computed, self._selected(), self.struck, self._replies, self._inputs.get("written", 0))
-        closed: dict[str, Any] = {name: () for name in ("citations", "curve") if name not in self.panels}
-        return replace(shown, level=self.level, notes=self._result["notes"], **closed)
+        curve = shown.curve if "curve" in self.panels else ()
+        sourced = shown.sourced if "citations" in self.panels else NOT_CHECKED
+        return replace(shown, level=self.level, notes=self._result["notes"], curve=curve, sourced=sourced)
 
     def _page_title(self) -> str:
         return f"Answers: {self.picture().sentence}"

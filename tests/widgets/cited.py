@@ -54,9 +54,9 @@ class Invented:
         return values
 
 
-def answer(subject, statements=STATEMENTS, documents=DOCUMENTS, method="gradxact"):
+def answer(subject, statements=STATEMENTS, documents=DOCUMENTS, method="gradxact", experiment=Invented):
     """An answer that has run those subsets of documents that its citations need."""
     reply = reply_of(statements)
     plain = nbsal.answer(subject, ASKED, reply, documents=documents, method=method, progress=False)
-    experiment = Invented(plain.cited(), tuple(verdict for _, _, verdict in statements))
-    return replace(plain, subsets=measure_citations(plain.cited(), experiment))
+    invented = experiment(plain.cited(), tuple(verdict for _, _, verdict in statements))
+    return replace(plain, subsets=measure_citations(plain.cited(), invented))

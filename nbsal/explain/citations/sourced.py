@@ -1,6 +1,6 @@
 """The citations and the fields of a reply as rows, which link its words to the documents, for views and copies."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from nbsal.explain.citations.cited import CitedReply, CitedStatement, quotes_exactly, supports
@@ -12,7 +12,7 @@ from nbsal.explain.sentences.reply_facts import HALVED, source_names
 from nbsal.explain.sentences.reply_sentences import joined
 from nbsal.render.headline import phrases
 from nbsal.render.html import ScoredSpan
-from nbsal.render.sheet import Block, Card, Cell, CellTable, Heading, Marked, Note
+from nbsal.render.sheet import Block, Card, CellTable, Heading, Marked, Note
 from nbsal.support.arrays import Floats
 from nbsal.support.lazy import pandas
 
@@ -66,6 +66,18 @@ class SourcedRows:
         table = [[row.words, row.name, row.text, row.mark, row.numbers] for row in self.fields]
         fields = [CellTable(table)] if table else []
         return [Heading(phrases(self.finding), self.note), *map(_card, self.statements), *fields]
+
+    def roles(self, tokens: Collection[int]) -> dict[int, str]:
+        """What each source is to the statements of some tokens of the reply."""
+        return {
+            source: role
+            for row in self.statements
+            if not {*row.tokens}.isdisjoint(tokens)
+            for source, role in row.links
+        }
+
+
+NOT_CHECKED = SourcedRows()
 
 
 def _card(row: SourcedRow) -> Card:

@@ -77,13 +77,13 @@ def effects_text(word: str, changes: Sequence[tuple[float, float, str]], count: 
     """How likely a word of so many tokens is before and after each change, given both log-probabilities.
 
     >>> effects_text("Oslo", [(-0.1, -3.0, "without document 1"), (-3.0, -3.0, "with document 2 alone")], 1)
-    '“Oslo”: 90.5 % → 5.0 % without document 1 · still 5.0 % with document 2 alone'
+    'probability of “Oslo”: 90.5 % → 5.0 % without document 1 · still 5.0 % with document 2 alone'
     """
     texts = [
         f"{change_text(PartFacts('', '', '', (), (), before, count=count), after)} {how}"
         for before, after, how in changes
     ]
-    return f"“{word}”: {' · '.join(texts)}"
+    return f"probability of “{word}”: {' · '.join(texts)}"
 
 
 def fall_text(drop: float) -> str:

@@ -23,17 +23,18 @@ class CheckedCitations:
 
 
 def citations_trait(answer: Answer, checked: CheckedCitations | None) -> dict[str, Any]:
-    """The rows of what is checked, else what the check would take; nothing where nothing is cited."""
+    """The rows of what is checked, else what the check would take; nothing where nothing can be checked."""
     if checked is not None:
         return rows_trait(checked.rows)
-    offer = "" if answer.running is None else _offer(answer)
+    offer = offer_of(answer)
     return {"offer": offer} if offer else {}
 
 
-def _offer(answer: Answer) -> str:
+def offer_of(answer: Answer) -> str:
+    """What a check would take; blank without citations, documents or a model."""
     reply = answer.cited()
     try:
-        count = len(reply.citations)
+        count = 0 if answer.running is None else len(reply.citations)
     except InputError:  # there are no documents
         return ""
     return sentences.offer(count, most_passes(reply)) if count else ""

@@ -9,7 +9,7 @@ from nbsal.explain.answer import Answer
 from nbsal.support.errors import InputError, ModelError
 from nbsal.widgets.cached_view import Panel, PanelCache, PanelJob
 from nbsal.widgets.content import answer_parts as parts
-from nbsal.widgets.content.answer_citations import CheckedCitations
+from nbsal.widgets.content.answer_citations import CheckedCitations, offer_of
 from nbsal.widgets.content.answer_curve import HidingCurve, hiding_curve
 from nbsal.widgets.content.answer_parts import SpanScores, Strikes, Struck
 from nbsal.widgets.page.last_value import LastValue
@@ -79,7 +79,9 @@ class CitationsPanel(Panel):
     def __init__(self) -> None:
         self._subsets = LastValue()
 
-    def compute(self, explained: Answer, inputs: dict[str, Any], job: PanelJob) -> CheckedCitations:
+    def compute(self, explained: Answer, inputs: dict[str, Any], job: PanelJob) -> CheckedCitations | None:
+        if not offer_of(explained):
+            return None
         running = explained.still_running()
         key = [explained.reading, running.explainer.subject.version]
         subsets = self._subsets.get(key, lambda: explained.check_citations(progress=_reporter(job)).subsets)
