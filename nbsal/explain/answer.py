@@ -287,6 +287,7 @@ class Answer(Explained):
         """The reply with its citations."""
         return CitedReply(self.reading, str(self.provenance.get(WRITTEN, self.text)), form)
 
+    @cached_property
     def sourced(self) -> SourcedRows:
         """The citations as views and copies show them, if they are checked."""
         return SourcedRows(citation_rows(self.cited(), self.subsets))
@@ -333,7 +334,7 @@ class Answer(Explained):
             [] if at is None else rivals_of(self, at),
             frozenset(tokens),
             {} if contrast else facts.fallen(chosen),
-            sourced=self.sourced(),
+            sourced=self.sourced,
         )
 
     def notes(self) -> list[str]:

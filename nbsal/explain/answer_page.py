@@ -169,8 +169,11 @@ class AnswerPicture:
                 cards.append(Card([marked, Note(unread)], name.label, name.title))
                 continue
             change = sentences.notable_change(self.facts, self.fallen.get(number))
-            said = filter(None, [roles.get(number, ""), change])
-            end: list[Cell] = [*said, Bar(self.facts.shares[number], low), texts[number]]
+            end: list[Cell] = [
+                *filter(None, [roles.get(number, ""), change]),
+                Bar(self.facts.shares[number], low),
+                texts[number],
+            ]
             cards.append(Card([marked], name.label, name.title, end))
         return cards
 

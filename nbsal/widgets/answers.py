@@ -26,7 +26,7 @@ from nbsal.support.validation import plural
 from nbsal.widgets.base import NO_SOURCE, View
 from nbsal.widgets.cached_view import PanelJob
 from nbsal.widgets.content import answer_parts as parts
-from nbsal.widgets.content.answer_citations import CheckedCitations, citations_trait
+from nbsal.widgets.content.answer_citations import citations_trait
 from nbsal.widgets.content.answer_panels import answer_panels
 from nbsal.widgets.content.answer_parts import AnswerResult, Struck
 from nbsal.widgets.content.answer_picture import picture
@@ -236,7 +236,7 @@ class Answers(Shading, MethodTraits, View):
         if self.explainer is None:
             answer: Any = self._written[0].answer
             self._open(answer, job)
-            return AnswerResult(answer, citations=None if answer.subsets is None else CheckedCitations(answer))
+            return AnswerResult(answer, citations=None if answer.subsets is None else answer)
         answer = self._explained(self._written[inputs["written"]], inputs, job)
         self._open(answer, job)
         keys = self._panels.keys_of([answer], [answer], inputs)

@@ -22,7 +22,7 @@ SUPPORTED, DECORATION, ELSEWHERE = range(3)
 def view():
     answers = Answers(cited.answer(writers.load()), selection=[]).wait()
     fields = field_rows(frame(), answers.result.reading.prompt)
-    answers._citations = rows_trait(SourcedRows(answers.result.sourced().statements, fields))
+    answers._citations = rows_trait(SourcedRows(answers.result.sourced.statements, fields))
     yield answers
     answers.close()
 

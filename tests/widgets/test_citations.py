@@ -52,7 +52,7 @@ def show(notes, reply=CITING, **settings):
 
 
 def test_each_verdict_has_its_sign_its_statement_and_its_documents(answer):
-    rows = answer.sourced().statements
+    rows = answer.sourced.statements
     assert [(row.text, row.mark, row.verdict) for row in rows] == cited.STATEMENTS
     assert len({row.words.split()[0] for row in rows}) == 5 and all(row.words[0] == SIGNS[row.verdict] for row in rows)
     assert len({row.reason for row in rows}) == 5
@@ -76,7 +76,7 @@ def test_a_document_that_would_do_as_well_is_named(subject):
             either[:, 1] = subsets[:, 1] | subsets[:, 4]
             return super().numbers(either)
 
-    (row,) = cited.answer(subject, cited.STATEMENTS[:1], DUPLICATE, experiment=EitherDoes).sourced().statements
+    (row,) = cited.answer(subject, cited.STATEMENTS[:1], DUPLICATE, experiment=EitherDoes).sourced.statements
     assert row.verdict == "supported" and dict(row.links) == {2: BOTH, 5: WOULD_DO} and "document 5" in row.reason
 
 
@@ -85,10 +85,10 @@ def test_numbers_of_no_document_and_inexact_quotes_are_said(subject):
         ("The museum is free", "[9]", "not from the documents"),
         ('It says "IN OSLO" here', "[2]", "supported"),
     ]
-    rows = cited.answer(subject, statements).sourced().statements
+    rows = cited.answer(subject, statements).sourced.statements
     assert [row.verdict for row in rows] == [verdict for *_, verdict in statements]
     assert "document 9" in rows[0].reason and not rows[0].links
-    exact = cited.answer(subject, [('It says "in Oslo" here', "[2]", "supported")]).sourced().statements[0]
+    exact = cited.answer(subject, [('It says "in Oslo" here', "[2]", "supported")]).sourced.statements[0]
     assert rows[1].reason.startswith(exact.reason) and len(rows[1].reason) > len(exact.reason)
 
 
@@ -115,7 +115,7 @@ def test_fields_link_their_values_with_a_place_in_the_documents(answer):
     assert texts == ["Mara", "Oslo", "nine", ""] and {prompt.owners[i] for i in city.positions} == {2}
     assert [dict(row.links).keys() for row in rows.fields] == [{2}, {2}, {1}, set()]
     assert note.numbers == note.mark == "" and len({row.words[0] for row in (name, leaves, note)}) == 3
-    page = assert_copies_agree(Sheet("", SourcedRows(answer.sourced().statements, rows.fields).blocks))
+    page = assert_copies_agree(Sheet("", SourcedRows(answer.sourced.statements, rows.fields).blocks))
     said = [text for row in rows.fields for text in (row.words, row.name, row.text, row.mark, row.numbers)]
     assert [text for text in said if plain(text) not in page] == []
 

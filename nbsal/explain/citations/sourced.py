@@ -140,14 +140,13 @@ class _Statement:
         instead = "" if self.support.instead is None else self.names[self.support.instead - 1]
         missing = tuple(number for number in citation.cites if number not in self.subsets.documents)
         cited = self._named(self.cited)
-        facts = sentences.CitationFacts(verdict, cited, instead, self._named(self.also), missing, exact is False)
         return SourcedRow(
             verdict,
             sentences.verdict_words(verdict, instead if verdict == ELSEWHERE else ""),
             f"cites {joined([*cited, *(f'document {number}' for number in missing)])}",
             self.statement.text,
             reply.written[slice(*citation.marks)],
-            sentences.reason(facts),
+            sentences.reason(verdict, cited, instead, self._named(self.also), missing, exact is False),
             self._effects(),
             self.statement.tokens,
             links=tuple(self._links()),
@@ -191,8 +190,8 @@ def field_rows(fields: "pandas.DataFrame", prompt: Prompt) -> list[SourcedRow]:
     """A row for each field of a reply, from `Answer.fields`: its value, and where a document gives it."""
     units, names, rows = document_units(prompt), _names(prompt), []
     for field in fields.to_dict("records"):
-        found = not pandas.isna(field["document"])
-        number = int(field["document"]) - 1 if found else 0
+        placed = not pandas.isna(field["document"])
+        number = int(field["document"]) - 1 if placed else 0
         source = units[number].source
         rows.append(
             SourcedRow(
@@ -200,10 +199,10 @@ def field_rows(fields: "pandas.DataFrame", prompt: Prompt) -> list[SourcedRow]:
                 sentences.verdict_words(field["verdict"]),
                 field["path"],
                 str(field["value"]),
-                names[number] if found else "",
+                names[number] if placed else "",
                 numbers="" if pandas.isna(field["drop"]) else sentences.fall_text(field["drop"]),
-                positions=_positions(prompt, source, field["start"], field["end"]) if found else (),
-                links=((source, sentences.FIELD_LINK),) if found else (),
+                positions=_positions(prompt, source, field["start"], field["end"]) if placed else (),
+                links=((source, sentences.FIELD_LINK),) if placed else (),
             )
         )
     return rows

@@ -1,15 +1,14 @@
 """What is said of a citation: its verdict with a sign, why, and how likely its statement is without documents."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from nbsal.explain.citations.verdicts import DECORATION, ELSEWHERE, INVENTED, SUPPORTED, UNCLEAR, Verdict
 from nbsal.explain.sentences.reply_facts import PartFacts
 from nbsal.explain.sentences.reply_sentences import change_text, joined
 from nbsal.support.validation import plural
 
-FOUND = "from the documents"  # the verdict on a field whose value a document gives
-SIGNS = {SUPPORTED: "✓", FOUND: "✓", DECORATION: "○", ELSEWHERE: "→", INVENTED: "✕", UNCLEAR: "?"}
+READ = "from the documents"  # the verdict on a field whose value a document gives
+SIGNS = {SUPPORTED: "✓", READ: "✓", DECORATION: "○", ELSEWHERE: "→", INVENTED: "✕", UNCLEAR: "?"}
 NOTES = (  # on citations, and on fields
     "each statement is scored again without its documents, and with them alone",
     "the log-probability of each value falls so much without its place in the documents",
@@ -24,22 +23,6 @@ ALL = "all documents"
 FIELD_LINK = "gives the value"
 
 
-@dataclass(frozen=True)
-class CitationFacts:
-    """What the sentence on a citation is made of: the names of the documents that it cites, and what they do.
-
-    `also` are the documents that would do as well, `missing` the numbers that no document has, and `misquotes` whether
-    a quote does not stand in the documents letter by letter.
-    """
-
-    verdict: Verdict
-    cited: tuple[str, ...]
-    instead: str = ""
-    also: tuple[str, ...] = ()
-    missing: tuple[int, ...] = ()
-    misquotes: bool = False
-
-
 def verdict_words(verdict: str, instead: str = "") -> str:
     """A verdict with its sign, and the document that a statement is from instead.
 
@@ -49,28 +32,38 @@ def verdict_words(verdict: str, instead: str = "") -> str:
     return f"{SIGNS[verdict]} {verdict}{f': {instead}' if instead else ''}"
 
 
-def reason(facts: CitationFacts) -> str:
-    """Why a citation has its verdict.
+def reason(
+    verdict: Verdict,
+    cited: Sequence[str],
+    instead: str = "",
+    also: Sequence[str] = (),
+    missing: Sequence[int] = (),
+    misquotes: bool = False,
+) -> str:
+    """Why a citation of documents with these names has its verdict.
 
-    >>> reason(CitationFacts("decoration", ("document 1",)))
+    `also` are the documents that would do as well, `missing` the numbers that no document has, and `misquotes` whether
+    a quote does not stand in the documents letter by letter.
+
+    >>> reason("decoration", ["document 1"])
     'Document 1 says so, but the statement would stand without it: the question says it too, or the model knows it.'
-    >>> reason(CitationFacts("elsewhere", (), "document 2", missing=(9,)))
+    >>> reason("elsewhere", [], "document 2", missing=[9])
     'The statement comes from document 2. There is no document 9.'
     """
-    several = len(facts.cited) > 1
-    cited, it = joined(facts.cited), "them" if several else "it"
-    says = f"{cited[:1].upper()}{cited[1:]} {'say' if several else 'says'} so"
+    several, names = len(cited) > 1, joined(cited)
+    it = "them" if several else "it"
+    says = f"{names[:1].upper()}{names[1:]} {'say' if several else 'says'} so"
     sentence = {
-        SUPPORTED: f"{says}, and the statement needs {' or '.join([it, *facts.also])}.",
+        SUPPORTED: f"{says}, and the statement needs {' or '.join([it, *also])}.",
         DECORATION: f"{says}, but the statement would stand without {it}: the question says it too, or the model "
         "knows it.",
-        ELSEWHERE: f"The statement comes from {facts.instead}{f', not from {cited}' if cited else ''}.",
+        ELSEWHERE: f"The statement comes from {instead}{f', not from {names}' if names else ''}.",
         INVENTED: "The statement comes from no document: the model knows it, or made it up.",
-        UNCLEAR: f"Only a part of the statement comes from {cited or 'the documents'}; where the rest comes from is "
+        UNCLEAR: f"Only a part of the statement comes from {names or 'the documents'}; where the rest comes from is "
         "unclear.",
-    }[facts.verdict]
-    there = f" There is no document {joined([*map(str, facts.missing)])}." if facts.missing else ""
-    return sentence + there + (" Its quote does not stand there letter by letter." if facts.misquotes else "")
+    }[verdict]
+    there = f" There is no document {joined([*map(str, missing)])}." if missing else ""
+    return sentence + there + (" Its quote does not stand there letter by letter." if misquotes else "")
 
 
 def effects_text(word: str, changes: Sequence[tuple[float, float, str]], count: int) -> str:

@@ -1,7 +1,5 @@
 """What the Answers view shows of citations: what their check would take, then each statement with its verdict."""
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from nbsal.explain.answer import Answer
@@ -11,21 +9,10 @@ from nbsal.explain.sentences import citation_sentences as sentences
 from nbsal.support.errors import InputError
 
 
-@dataclass(frozen=True, eq=False)
-class CheckedCitations:
-    """An answer whose citations are checked, and their rows."""
-
-    answer: Answer
-
-    @cached_property
-    def rows(self) -> SourcedRows:
-        return self.answer.sourced()
-
-
-def citations_trait(answer: Answer, checked: CheckedCitations | None) -> dict[str, Any]:
+def citations_trait(answer: Answer, checked: Answer | None) -> dict[str, Any]:
     """The rows of what is checked, else what the check would take; nothing where nothing can be checked."""
     if checked is not None:
-        return rows_trait(checked.rows)
+        return rows_trait(checked.sourced)
     offer = offer_of(answer)
     return {"offer": offer} if offer else {}
 

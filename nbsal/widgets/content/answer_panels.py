@@ -9,7 +9,7 @@ from nbsal.explain.answer import Answer
 from nbsal.support.errors import InputError, ModelError
 from nbsal.widgets.cached_view import Panel, PanelCache, PanelJob
 from nbsal.widgets.content import answer_parts as parts
-from nbsal.widgets.content.answer_citations import CheckedCitations, offer_of
+from nbsal.widgets.content.answer_citations import offer_of
 from nbsal.widgets.content.answer_curve import HidingCurve, hiding_curve
 from nbsal.widgets.content.answer_parts import SpanScores, Strikes, Struck
 from nbsal.widgets.page.last_value import LastValue
@@ -79,15 +79,15 @@ class CitationsPanel(Panel):
     def __init__(self) -> None:
         self._subsets = LastValue()
 
-    def compute(self, explained: Answer, inputs: dict[str, Any], job: PanelJob) -> CheckedCitations | None:
+    def compute(self, explained: Answer, inputs: dict[str, Any], job: PanelJob) -> Answer | None:
         if not offer_of(explained):
             return None
         running = explained.still_running()
         key = [explained.reading, running.explainer.subject.version]
         subsets = self._subsets.get(key, lambda: explained.check_citations(progress=_reporter(job)).subsets)
-        return CheckedCitations(replace(explained, subsets=subsets))
+        return replace(explained, subsets=subsets)
 
-    def publish(self, value: CheckedCitations | None) -> dict[str, Any]:
+    def publish(self, value: Answer | None) -> dict[str, Any]:
         return {}
 
 

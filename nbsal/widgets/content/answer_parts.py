@@ -32,7 +32,6 @@ from nbsal.render.headline import Phrase, percent
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
 from nbsal.widgets.content import legends
-from nbsal.widgets.content.answer_citations import CheckedCitations
 from nbsal.widgets.content.answer_curve import HidingCurve
 from nbsal.widgets.explainer_view import method_traits
 from nbsal.widgets.page import wire
@@ -95,12 +94,12 @@ class AnswerResult:
     span: SpanScores | None = None
     struck: Strikes | None = None
     curve: HidingCurve | None = None
-    citations: CheckedCitations | None = None
+    citations: Answer | None = None  # with what was measured of its citations
 
     @property
     def shown(self) -> Answer:
         """The answer with all that was measured of it."""
-        return self.answer if self.citations is None else self.citations.answer
+        return self.answer if self.citations is None else self.citations
 
     @property
     def contrast(self) -> PartFacts | None:

@@ -32,7 +32,7 @@ def picture(
     ]
     taken = {position for entry in struck for position in struck_tokens(answer.reading, Struck.parse(entry))}
     curve = () if result.curve is None else result.curve.blocks
-    sourced = NOT_CHECKED if result.citations is None else result.citations.rows
+    sourced = NOT_CHECKED if result.citations is None else result.citations.sourced
     drawn = replace(drawn, name=replies[at]["title"]) if at else drawn
     return replace(drawn, left=left, others=others, curve=curve, sourced=sourced, struck=frozenset(taken))
 

@@ -32,13 +32,13 @@ export function citationsPanel(context: Context<AnswersTraits>, markRoles: (role
       /** Mark the rows of the chosen words, and of a chosen document; return the links of the former. */
       mark(tokens: Set<number>, positions: Set<number>) {
         const documents = new Set([...positions].map((i) => sources[i]));
-        const own = rows.map(
+        const chosen = rows.map(
           (row) => row.tokens.some((i) => tokens.has(i)) || row.positions.some((i) => positions.has(i)),
         );
         const linked = ({ tokens: words, links }: SourcedRow) =>
           words.length > 0 && links.some(([i]) => documents.has(i));
-        list.select((row) => own[row] || linked(rows[row]));
-        return rows.flatMap(({ links }, row) => (own[row] ? links : []));
+        list.select((row) => chosen[row] || linked(rows[row]));
+        return rows.flatMap(({ links }, row) => (chosen[row] ? links : []));
       },
     };
   };
