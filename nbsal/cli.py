@@ -1,4 +1,4 @@
-"""The command line `nbsal`, with the commands explain, answer, corpus, audit, methods, arena, lab and doctor."""
+"""The command line `nbsal`: explain, answer, corpus, audit, citations, methods, arena, lab and doctor."""
 
 import argparse
 import gc
@@ -19,7 +19,7 @@ from typing import Any
 
 import nbsal
 from nbsal import doctor
-from nbsal.commands import arena, audit, corpus, methods, server
+from nbsal.commands import arena, audit, citations, corpus, methods, server
 from nbsal.commands.endpoint import add_endpoint, add_server, load_replier
 from nbsal.commands.shared import UNITS, add_hops, add_max_new_tokens, parse_target, write_page
 from nbsal.render import html
@@ -105,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     _answer_parser(command("answer", "explain the reply of a language model by its sources"))
     corpus.add_arguments(command("corpus", "explain every text of a file and save the scores as Parquet"))
     audit.add_arguments(command("audit", "find what a classifier goes by, and which words are behind its mistakes"))
+    citations.add_arguments(command("citations", "say whether the replies of a file use the documents that they cite"))
     methods.add_arguments(command("methods", "list every method, with those to start with, or describe one"))
     arena.add_arguments(command("arena", "compare methods where it is known what decides"))
     lab = command("lab", "copy the tutorial notebooks and open them in JupyterLab")

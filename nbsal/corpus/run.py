@@ -83,7 +83,8 @@ def explain(
         progress: Whether to show a progress bar, or a function that is called with what is done, and of how much.
         cancel: An event that stops the run; what is finished is the `partial` of the error.
         **settings: Of replies, as in `nbsal.answer`: `unit`, `number`, `template`, `tools`, `seed`, `batch_size`,
-            `hops`, and those of what writes a reply. Where it draws tokens, row i draws them from `seed` + i.
+            `hops`, `citations`, and those of what writes a reply. Where it draws tokens, row i draws them from
+            `seed` + i.
 
     >>> import tempfile, nbsal
     >>> explainer = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -135,6 +136,7 @@ def explain_replies(
     seed: int | None = None,
     batch_size: int | None = None,
     hops: Count = 0,
+    citations: bool = False,
     shard_rows: int = REPLIES,
     resume: bool = True,
     overwrite: bool = False,
@@ -146,7 +148,8 @@ def explain_replies(
 
     `asked`, `documents` and `reply` are names of columns: of prompts or lists of messages, of lists of documents, and
     of replies as texts or token ids. Without a reply, the model writes one, with the settings of `generate` that are
-    passed; where these draw tokens, row i draws them from `seed` + i.
+    passed; where these draw tokens, row i draws them from `seed` + i. With `citations`, `Replies.citations` says of
+    each citation whether the reply uses the document.
 
     >>> import tempfile, nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/notes"), "occlusion")
@@ -158,8 +161,8 @@ def explain_replies(
     """
     replies = explain(
         explainers, source, out, client=client, asked=asked, documents=documents, reply=reply, unit=unit, number=number,
-        template=template, tools=tools, seed=seed, batch_size=batch_size, hops=hops, shard_rows=shard_rows,
-        resume=resume, overwrite=overwrite, progress=progress, cancel=cancel, **generate,
+        template=template, tools=tools, seed=seed, batch_size=batch_size, hops=hops, citations=citations,
+        shard_rows=shard_rows, resume=resume, overwrite=overwrite, progress=progress, cancel=cancel, **generate,
     )  # fmt: skip
     return cast(Replies, replies)
 

@@ -300,8 +300,9 @@ class Answer(Explained):
         if self.running is None and self.subsets is not None:
             return self
         with Meter(most, progress, cancel) as meter:
-            experiment = self.still_running().experiment
-            return replace(self, subsets=measure_citations(reply, experiment, self.subsets, meter))
+            subsets = measure_citations(reply, self.still_running().experiment, self.subsets, meter)
+            meter.reach(most)  # there is nothing to run for statements that one document alone gives
+            return replace(self, subsets=subsets)
 
     def _checked_hops(self) -> Hops | None:
         """The followed scores with what hiding words of the reply does, by one pass for each word."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from nbsal.explain.answer import Answer
+from nbsal.explain.citations.subsets import citable
 from nbsal.explain.prompt.generate import Generated, generate_batch, writes_each_alone
 from nbsal.explain.prompt.reading import Prompt
 from nbsal.explain.prompt.requests import read_asked
@@ -78,7 +79,9 @@ def explain_row(
     def explain(written: Generated | None) -> dict[str, Answer]:
         reading, origin = read(subject, asked, reply, settings, written)
         part = meter.part(1, len(reading.reply_ids) * len(explainers))
-        return explain_reading(explainers, reading, origin, settings, part)
+        answers = explain_reading(explainers, reading, origin, settings, part)
+        cites = settings.citations and citable(reading.prompt)
+        return {name: each.check_citations(progress=False) for name, each in answers.items()} if cites else answers
 
     if written is not None:
         try:

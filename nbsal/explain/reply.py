@@ -12,6 +12,7 @@ from nbsal.ablation.engine import Ablation
 from nbsal.ablation.served import rewriting
 from nbsal.explain.answer import Answer
 from nbsal.explain.citations.cited import WRITTEN, without_unknown_marks
+from nbsal.explain.citations.subsets import as_table, citable, first_subsets
 from nbsal.explain.prompt import generate as writing
 from nbsal.explain.prompt.generate import Generated
 from nbsal.explain.prompt.prompts import check_length, skips_template, tokenize_reply, with_reply
@@ -268,6 +269,9 @@ def needs_of(
     if settings.check and not agreement:
         check = hide_units(ablation, reading, reading.units(evidence_level(reading, settings.unit)))
         tables.append((check, subsets(check)))
+    if settings.citations and (units := citable(reading.prompt)):
+        stays = first_subsets(tuple(range(1, len(units) + 1)))
+        tables.append((hide_units(ablation, reading, units), as_table(len(units), stays)))
     queries = [experiment.query(row) for experiment, table in tables for row in np.unique(table, axis=0)]
     if not agreement:
         queries.append(served.whole(server, reading))

@@ -38,6 +38,7 @@ class ReplySettings:
     seed: int | None = None
     batch_size: int | None = None
     hops: Any = 0
+    citations: bool = False
     check: bool = True
     progress: Progress = True
     cancel: Event | None = None
@@ -68,7 +69,16 @@ class ReplySettings:
 
 
 NAMES = tuple(name for name in ReplySettings.__dataclass_fields__ if name not in ("generate", "template_settings"))
-OF_ALL_ROWS = ("unit", "number", "template", "tools", "seed", "batch_size", "hops")  # the same for every row of a table
+OF_ALL_ROWS = (
+    "unit",
+    "number",
+    "template",
+    "tools",
+    "seed",
+    "batch_size",
+    "hops",
+    "citations",
+)  # the same for every row of a table
 
 
 def split_settings(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from nbsal.explain.citations.marks import Citation, find_citations, without_marks
@@ -9,6 +10,7 @@ from nbsal.explain.citations.quotes import Quote, find_quotes
 from nbsal.explain.citations.subsets import Documents, DocumentSubsets, document_units, first_subsets, measure_documents
 from nbsal.explain.citations.verdicts import StatementWord, Support, candidates, content_words, judge_support
 from nbsal.explain.prompt.reading import Prompt, PromptWithReply
+from nbsal.explain.scoring.lazy import ReplyExperiment, served
 from nbsal.model.text.tokens import Span
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
@@ -57,8 +59,12 @@ class CitedReply:
         sources = [self.reading.prompt.sources[unit.source] for unit in document_units(self.reading.prompt)]
         return find_citations(self.written, [source.title for source in sources], self.form)
 
-    def statements(self) -> Iterator[CitedStatement]:
+    @cached_property
+    def statements(self) -> list[CitedStatement]:
         """The statement of each citation."""
+        return list(self._statements())
+
+    def _statements(self) -> Iterator[CitedStatement]:
         citations, documents, question = self.citations, self.documents, self._question
         known = citations if self.form is None else replace(self, form=None).citations
         place = _Places(self.written, self.reading.reply, known)
@@ -110,17 +116,19 @@ def groups_of(statements: Sequence[CitedStatement], count: int) -> list[Document
 
 def most_passes(reply: CitedReply) -> int:
     """The most forward passes that `measure_citations` takes; none for a reply without citations."""
-    if not (statements := list(reply.statements())):
+    if not (statements := reply.statements):
         return 0
     documents = tuple(range(1, len(reply.documents) + 1))
     return len(first_subsets(documents, groups_of(statements, len(documents)))) + len(statements)
 
 
 def measure_citations(
-    reply: CitedReply, experiment: Any, subsets: DocumentSubsets | None = None, meter: Meter | None = None
+    reply: CitedReply, experiment: ReplyExperiment, subsets: DocumentSubsets | None = None, meter: Meter | None = None
 ) -> DocumentSubsets:
     """What the documents of a reply do to it: each, those that are cited together, and those that say the same."""
-    statements = list(reply.statements())
+    statements = reply.statements
+    if (server := served.server_of(experiment.ablation.subject)) is not None:  # count before anything is sent
+        server.caller.check(most_passes(reply))
     if subsets is None:
         subsets = measure_documents(experiment, (), meter)
     hidden = experiment.with_units(document_units(reply.reading.prompt), "remove")
@@ -135,7 +143,7 @@ def supports(reply: CitedReply, subsets: DocumentSubsets) -> list[tuple[CitedSta
     """Each citation with what the documents do to its statement."""
     return [
         (statement, judge_support(statement.words, statement.tokens, statement.citation.cites, subsets))
-        for statement in reply.statements()
+        for statement in reply.statements
     ]
 
 

@@ -11,7 +11,7 @@ from nbsal.ablation.texts import REMOVE
 from nbsal.explain.prompt.reading import Prompt, Unit
 from nbsal.explain.prompt.sources import TOOL
 from nbsal.explain.scoring.lazy import ReplyExperiment
-from nbsal.support.arrays import Floats
+from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter
 
@@ -58,20 +58,23 @@ class DocumentSubsets:
         new = [each for each in dict.fromkeys(tuple(sorted(each)) for each in stays) if each not in known]
         if not new:
             return self
-        hidden = [[number - 1 for number in self.documents if number not in each] for each in new]
-        values = experiment.numbers(tables.without(len(self.sources), *hidden), meter=meter)
+        values = experiment.numbers(as_table(len(self.sources), new), meter=meter)
         return replace(self, stays=(*self.stays, *new), logprob=np.concatenate([self.logprob, values]))
 
 
-def document_units(prompt: Prompt) -> list[Unit]:
-    """The documents that can be cited, or else the results of tools, each as one unit."""
+def citable(prompt: Prompt) -> list[Unit]:
+    """The documents of a prompt, or else the results of tools, each as one unit; none if it has neither."""
     kinds = [
         number
         for number, source in enumerate(prompt.sources)
-        if (source.kind == "document" if prompt.has_documents else source.role == TOOL) and number in prompt.owners
+        if (source.kind == "document" if prompt.has_documents else source.role == TOOL)
     ]
-    units = [unit for unit in prompt.units("document") if unit.source in kinds]
-    if not units:
+    return [unit for unit in prompt.units("document") if unit.source in kinds]
+
+
+def document_units(prompt: Prompt) -> list[Unit]:
+    """The same; a prompt that has neither is refused."""
+    if not (units := citable(prompt)):
         message = "The prompt has no documents, and no results of tools, that a reply could use. Pass documents=[...]."
         raise InputError(message, argument="documents", value=())
     return units
@@ -85,6 +88,11 @@ def measure_documents(
     size = len(experiment.reading.reply_ids)
     empty = DocumentSubsets(tuple(unit.source for unit in units), (), np.zeros((0, size)))
     return empty.run(experiment.with_units(units, REMOVE), first_subsets(empty.documents, groups), meter)
+
+
+def as_table(count: int, stays: Iterable[Documents]) -> Flags:
+    """Which of some documents stay, [subset, document]."""
+    return tables.only(count, *([number - 1 for number in each] for each in stays))
 
 
 def first_subsets(documents: Documents, groups: Iterable[Sequence[int]] = ()) -> list[Documents]:

@@ -4,8 +4,7 @@ Effects are compared with those of the other documents and of no document at all
 the words of a statement likelier.
 """
 
-import re
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +13,7 @@ import numpy as np
 from nbsal.explain.citations.subsets import Documents, DocumentSubsets
 from nbsal.explain.sentences.evidence import NEAR
 from nbsal.explain.sentences.function_words import is_function_word
-from nbsal.model.text.tokens import Span
+from nbsal.model.text.tokens import WORD, Span
 from nbsal.support.arrays import Floats
 
 Verdict = Literal["supported", "decoration", "elsewhere", "not from the documents", "unclear"]
@@ -23,12 +22,13 @@ DECORATION: Verdict = "decoration"  # the documents say so, but the statement wo
 ELSEWHERE: Verdict = "elsewhere"
 INVENTED: Verdict = "not from the documents"
 UNCLEAR: Verdict = "unclear"
+VERDICTS = (SUPPORTED, DECORATION, ELSEWHERE, INVENTED, UNCLEAR)
 LEAST = float(np.log(2))  # log-odds by which a document must make a word likelier than others do
 LEAST_OF_GIVEN = 3.0  # the same for a word that the question has: a document of any form makes it likelier
 LIKELY = float(np.log(0.25))  # log-probability from which a word is no surprise
 CERTAIN = float(np.log(0.95))  # log-probability from which a word cannot become likelier
+FEW = 3  # documents of which all may be a source
 STEM = 4  # letters that forms of one word begin with
-_WORD = re.compile(r"[\w'’]+")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def content_words(
 ) -> list[StatementWord]:
     """The content words of a part of a reply, whose tokens have those spans; all of its words if it has no other."""
     asked, written = words_in(question), [words_in(document) for document in documents]
-    matches = list(_WORD.finditer(text, *span))
+    matches = list(WORD.finditer(text, *span))
     content = [match for match in matches if not is_function_word(match[0])]
     return [
         StatementWord(
@@ -59,19 +59,24 @@ def content_words(
     ]
 
 
-def words_in(text: str) -> Set[str]:
-    """The words of a text, in small letters."""
-    return {match.casefold() for match in _WORD.findall(text)}
+def words_in(text: str) -> dict[str, set[str]]:
+    """The words of a text in small letters, by what they begin with."""
+    words: dict[str, set[str]] = {}
+    for word in map(str.casefold, WORD.findall(text)):
+        words.setdefault(word[:STEM], set()).add(word)
+    return words
 
 
-def stands_in(word: str, words: Collection[str]) -> bool:
-    """Whether some words have a word, or another form of it: "lives" and "lived".
+def stands_in(word: str, words: Mapping[str, Collection[str]]) -> bool:
+    """Whether the words of a text have a word, or another form of it: "lives" and "lived".
 
-    >>> stands_in("visits", {"visit"}), stands_in("1987", {"1986"}), stands_in("Lisbon", {"list"})
+    >>> words = words_in("They visit Oslo in 1986; a list.")
+    >>> stands_in("visits", words), stands_in("1987", words), stands_in("Lisbon", words)
     (True, False, False)
     """
     word = word.casefold()
-    return word in words or (not word[:1].isdigit() and any(_same_stem(word, other) for other in words))
+    others = words.get(word[:STEM], ())
+    return word in others or (not word[:1].isdigit() and any(_same_stem(word, other) for other in others))
 
 
 def _same_stem(first: str, second: str) -> bool:
@@ -112,10 +117,19 @@ class _Word:
 
     @property
     def givers(self) -> Documents:
-        """The documents that make it likelier; one that does not write it counts only if the word is then likely."""
+        """The documents that make it likelier: those that write it, or else, if the word is then likely, others.
+
+        What all documents do, they do by their form.
+        """
         least = max(self.least, NEAR * float(self.effects.max(initial=0)))
-        numbers = (int(number) + 1 for number in np.flatnonzero(self.effects >= least))
-        return tuple(number for number in numbers if number in self.word.written or self.likely >= LIKELY)
+        numbers = tuple(int(number) + 1 for number in np.flatnonzero(self.effects >= least))
+        if writers := tuple(number for number in numbers if number in self.word.written):
+            return writers
+        return numbers if self.likely >= LIKELY and len(numbers) < max(FEW, len(self.effects)) else ()
+
+    def effect(self, documents: Collection[int]) -> float:
+        """The largest effect of those documents that give it; 0 if none of them does."""
+        return max((float(self.effects[number - 1]) for number in self.givers if number in documents), default=0.0)
 
     @property
     def unfounded(self) -> bool:
@@ -125,7 +139,7 @@ class _Word:
 
 def candidates(words: Sequence[StatementWord], subsets: DocumentSubsets) -> Documents:
     """The documents that give a statement's words; where there are several, they must be hidden together as well."""
-    return _givers(_news([_measured(word, subsets) for word in words]))
+    return _givers(_decisive([_measured(word, subsets) for word in words]))
 
 
 def judge_support(
@@ -134,25 +148,23 @@ def judge_support(
     """What the documents do to a statement of those words and tokens."""
     cited = tuple(sorted({*cites} & {*subsets.documents}))
     measured = [_measured(word, subsets) for word in words]
-    news = _news(measured)
-    given = [word for word in news if word.givers]
-    needed = _givers(news)
-    own = [word for word in given if {*word.givers} & {*cited}]
-    shares = [sum(float(word.effects.max()) for word in some) for some in (own, given)]
+    decisive = _decisive(measured)
+    needed = _givers(decisive)
+    own, every = (sum(word.effect(some) for word in decisive) for some in (cited, needed))
     surprise = -sum(word.likely for word in measured if word.unfounded)
-    written = bool(cited) and all(word.word.written & {*cited} for word in news or measured)
-    says_so = written or (bool(own) and shares[0] >= NEAR * shares[1])
-    falls = bool(needed) and any(_fall_of(word.word, subsets, needed) >= word.least for word in given)
-    instead = _strongest(given, {*needed} - {*cited})
+    written = bool(cited) and all(word.word.written & {*cited} for word in decisive or measured)
+    says_so = surprise <= every and (written or own > NEAR * every)
+    falls = any(_fall_of(word.word, subsets, needed) >= word.least for word in decisive)
     verdict: Verdict = UNCLEAR
-    if surprise > shares[1]:
-        verdict, says_so = INVENTED, False
-    elif falls and says_so and (own or not given):
-        verdict = SUPPORTED
-    elif falls and not own:
-        verdict = ELSEWHERE
+    if surprise > every:
+        verdict = INVENTED
     elif not falls:
         verdict = DECORATION if says_so else INVENTED
+    elif says_so:
+        verdict = SUPPORTED
+    elif not own:
+        verdict = ELSEWHERE
+    instead = max(needed, key=lambda number: sum(word.effect((number,)) for word in decisive), default=None)
     drop, only = (_total(values, tokens) for values in (subsets.drop(cited), subsets.rise(cited)))
     return Support(verdict, says_so, drop, only, instead if verdict == ELSEWHERE else None, needed)
 
@@ -183,25 +195,17 @@ def _beyond(values: Floats) -> Floats:
     return beyond
 
 
-def _news(words: Sequence[_Word]) -> list[_Word]:
-    """The words that the question does not have; all of them if it has all."""
-    return [word for word in words if not word.word.given] or [*words]
+def _decisive(words: Sequence[_Word]) -> list[_Word]:
+    """The words that documents give: copied ones before others, and those that gain most and nearly as much."""
+    given = [word for word in words if word.givers and not word.word.given]
+    given = given or [word for word in words if word.givers]
+    copied = [word for word in given if word.word.written & {*word.givers}] or given
+    sizes = [word.effect(word.givers) for word in copied]
+    return [word for word, size in zip(copied, sizes, strict=True) if size >= NEAR * max(sizes)]
 
 
-def _givers(words: Sequence[_Word]) -> Documents:
-    """The documents that give most of some words, and those that give nearly as much: one may do for another."""
-    sizes = dict[int, float]()
-    for word in words:
-        for number in word.givers:
-            sizes[number] = sizes.get(number, 0.0) + float(word.effects[number - 1])
-    least = NEAR * max(sizes.values(), default=0.0)
-    return tuple(sorted(number for number, size in sizes.items() if size >= least))
-
-
-def _strongest(words: Iterable[_Word], documents: Iterable[int]) -> int | None:
-    """Which of some documents gives most of those words."""
-    effects = np.sum([word.effects for word in words], axis=0) if words else np.zeros(0)
-    return max(documents, key=lambda number: float(effects[number - 1]), default=None)
+def _givers(words: Iterable[_Word]) -> Documents:
+    return tuple(sorted({number for word in words for number in word.givers}))
 
 
 def _total(values: Floats, tokens: Sequence[int]) -> float:

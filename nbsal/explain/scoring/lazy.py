@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from nbsal.ablation.engine import Ablation as Ablation
     from nbsal.explain.prompt import prompts as prompts
     from nbsal.explain.scoring import reply_experiment as reply_experiment
+    from nbsal.explain.scoring import served as served
     from nbsal.explain.scoring import statistics as statistics
     from nbsal.explain.scoring.reply_experiment import ReplyExperiment as ReplyExperiment
 else:
@@ -15,4 +16,5 @@ else:
     ReplyExperiment = LazyClass("nbsal.explain.scoring.reply_experiment", "ReplyExperiment")
     prompts = LazyModule("nbsal.explain.prompt.prompts")
     reply_experiment = LazyModule("nbsal.explain.scoring.reply_experiment")
+    served = LazyModule("nbsal.explain.scoring.served")
     statistics = LazyModule("nbsal.explain.scoring.statistics")
