@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import nbsal
+from nbsal.ablation.engine import Ablation
 from nbsal.explain.citations.cited import CitedReply, measure_citations
 
 ASKED = [{"role": "user", "content": "Where does Mara live, and when does the ferry leave?"}]
@@ -19,7 +20,7 @@ STATEMENTS = [
     ("The ferry leaves at nine", "[1]", "decoration"),
     ("Boris works as a baker", "[4]", "elsewhere"),
     ("The museum is free on Sundays", "[3]", "not from the documents"),
-    ("Nora plays the cello and bakes bread", "[4]", "unclear"),
+    ("Nora leaves from the old pier", "[4]", "unclear"),
 ]
 LIKELY, UNLIKELY = np.log(0.9), np.log(0.01)
 
@@ -34,6 +35,7 @@ class Invented:
 
     reply: CitedReply
     verdicts: tuple[str, ...]
+    ablation: Ablation
 
     @property
     def reading(self):
@@ -44,10 +46,10 @@ class Invented:
 
     def numbers(self, subsets, meter=None):
         values = np.full((len(subsets), len(self.reading.reply_ids)), LIKELY)
-        for statement, verdict in zip(self.reply.statements(), self.verdicts, strict=True):
+        for statement, verdict in zip(self.reply.statements, self.verdicts, strict=True):
             cited, *_ = statement.citation.cites
             other = cited % len(self.reply.documents) + 1
-            givers = {"supported": [cited], "elsewhere": [other], "unclear": [cited, other, other]}.get(verdict, [])
+            givers = {"supported": [cited], "elsewhere": [other], "unclear": [cited, *[other] * 9]}.get(verdict, [])
             for word, document in zip(statement.words, (givers * len(statement.words)), strict=False):
                 gone = ~subsets[:, document - 1]
                 values[np.ix_(gone, list(word.tokens))] = UNLIKELY
@@ -58,5 +60,7 @@ def answer(subject, statements=STATEMENTS, documents=DOCUMENTS, method="gradxact
     """An answer that has run those subsets of documents that its citations need."""
     reply = reply_of(statements)
     plain = nbsal.answer(subject, ASKED, reply, documents=documents, method=method, progress=False)
-    invented = experiment(plain.cited(), tuple(verdict for _, _, verdict in statements))
+    invented = experiment(
+        plain.cited(), tuple(verdict for _, _, verdict in statements), plain.running.experiment.ablation
+    )
     return replace(plain, subsets=measure_citations(plain.cited(), invented))

@@ -176,8 +176,9 @@ class _Statement:
         return (sentences.ALL,) if every else tuple(self.names[number - 1] for number in numbers)
 
     def _links(self) -> Iterator[tuple[int, str]]:
+        supports = self.support.verdict == SUPPORTED and {*self.cited}.isdisjoint(self.used)  # by what it says
         for number, source in enumerate(self.subsets.sources, 1):
-            role = number in self.cited, number in self.used
+            role = number in self.cited, number in self.used or (supports and number in self.cited)
             if any(role):
                 yield source, sentences.WOULD_DO if number in self.also else sentences.USED[role]
 
