@@ -11,7 +11,7 @@ READ = "from the documents"  # the verdict on a field whose value a document giv
 SIGNS = {SUPPORTED: "✓", READ: "✓", DECORATION: "○", ELSEWHERE: "→", INVENTED: "✕", UNCLEAR: "?"}
 NOTES = (  # on citations, and on fields
     "each statement is scored again without its documents, and with them alone",
-    "the log-probability of each value falls so much without its place in the documents",
+    "change of the log-probability of each value without its place in the documents",
 )
 USED = {  # whether a document is cited, and whether it is used
     (True, True): "cited and used",

@@ -77,10 +77,13 @@ export function citationsPanel(context: Context<AnswersTraits>, markRoles: (role
   };
 }
 
-const drawRow = ({ verdict, words, name, text, mark, reason, numbers }: SourcedRow) => [
-  h("span", { class: "nbsal-badge", "data-verdict": verdict }, words),
-  h("span", { class: "nbsal-quiet", dir: "auto" }, name),
-  h("p", { dir: "auto" }, h("span", {}, text), " ", h("b", {}, mark)),
-  ...(reason ? [h("p", {}, reason)] : []),
-  h("span", { class: "nbsal-small" }, numbers),
-];
+function drawRow({ verdict, words, name, text, mark, reason, numbers }: SourcedRow) {
+  const named = h("b", {}, mark);
+  return [
+    h("span", { class: "nbsal-badge", "data-verdict": verdict }, words),
+    h("span", { class: "nbsal-quiet", dir: "auto" }, name),
+    h("p", { dir: "auto" }, h("span", {}, text), ...(reason ? [" ", named] : [])),
+    reason ? h("p", {}, reason) : named,
+    h("span", { class: "nbsal-small" }, numbers),
+  ];
+}
