@@ -129,6 +129,7 @@ def test_the_check_is_offered_and_run_when_it_is_opened(notes, forwards):
     rows, count = view.wait()._citations["statements"], len(forwards)
     assert [row["mark"] for row in rows] == ["[3]", "[1]"] and rows[0]["verdict"] == "supported"
     assert 0 < count <= most
+    assert view.result.subsets is not None
     assert view.result.citations()["verdict"].tolist() == [row["verdict"] for row in rows]
     view.method = "simple"
     assert view.wait()._citations["statements"] == rows
