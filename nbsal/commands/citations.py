@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import nbsal
+from nbsal.commands.shared import add_layout
 from nbsal.render import html
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import pandas
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help=f"folder of the results; run again to resume (default: SOURCE{OUT})"
     )
+    add_layout(parser)
     parser.add_argument(
         "--group", action="append", default=[], metavar="COLUMN", help="compare verdicts between its values"
     )
@@ -41,7 +43,9 @@ def run(options: argparse.Namespace) -> int:
     subject = nbsal.load(options.model)
     asked = [_asked(row, subject) for row in rows]
     out = options.out or Path(f"{options.source}{OUT}")
-    replies: Any = nbsal.corpus.explain(nbsal.Explainer(subject, "occlusion"), asked, out, citations=True)
+    replies: Any = nbsal.corpus.explain(
+        nbsal.Explainer(subject, "occlusion"), asked, out, layout=options.layout, citations=True
+    )
     frame = replies.citations()
     print(f"{out}: {plural(len(frame), 'citation')} in {plural(replies.rows, 'row')}")
     if replies.failed:

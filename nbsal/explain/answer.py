@@ -22,7 +22,14 @@ from nbsal.explain.citations.cited import (
     most_passes,
     quotes_frame,
 )
-from nbsal.explain.citations.sourced import SourcedRows, citation_rows
+from nbsal.explain.citations.fields import (
+    ExtractedReply,
+    FieldSource,
+    fields_frame,
+    measure_fields,
+    most_passes_of_fields,
+)
+from nbsal.explain.citations.sourced import SourcedRows, citation_rows, field_rows
 from nbsal.explain.citations.subsets import DocumentSubsets
 from nbsal.explain.explained import Explained, unchecked
 from nbsal.explain.judgement import Judgement, JudgeSettings, judge
@@ -75,6 +82,7 @@ class Answer(Explained):
     provenance: dict[str, Any]
     evidence: Evidence | None = None  # what leaving out the sources changes
     subsets: DocumentSubsets | None = None  # the same for documents, each alone and several together
+    field_sources: tuple[FieldSource, ...] | None = None  # where the values of a JSON reply are from
     followed: Hops | None = None  # scores of the tokens through the reply (see `through`), which all else shows
     running: ReplyMethod | None = field(default=None, repr=False)  # the model, to explain spans and rivals; not saved
 
@@ -289,8 +297,10 @@ class Answer(Explained):
 
     @cached_property
     def sourced(self) -> SourcedRows:
-        """The citations as views and copies show them, if they are checked."""
-        return SourcedRows(citation_rows(self.cited(), self.subsets))
+        """The citations and fields as views and copies show them, as far as they are checked."""
+        statements = citation_rows(self.cited(), self.subsets)
+        fields = field_rows(fields_frame(self.field_sources), self.reading.prompt) if self.field_sources else []
+        return SourcedRows(statements, fields)
 
     def check_citations(self, form: str | None = None, progress: Progress = True, cancel: Event | None = None) -> Self:
         """The answer with what `citations` needs: the reply scored with each document alone, and without groups."""
@@ -303,6 +313,28 @@ class Answer(Explained):
             subsets = measure_citations(reply, self.still_running().experiment, self.subsets, meter)
             meter.reach(most)  # there is nothing to run for statements that one document alone gives
             return replace(self, subsets=subsets)
+
+    def fields(self, progress: Progress = False, cancel: Event | None = None) -> "pandas.DataFrame":
+        """Where the values of a JSON reply (or of lines "key: value") are from: a row for each.
+
+        The `document` is numbered from 1; `start` and `end` are the characters of it that write the value or, if no
+        document writes it, the sentence or line without which it falls most. These are hidden together with all copies
+        in all documents: `drop` is by how much the value's log-probability falls then, in nats. The `verdict` is "from
+        the documents"; "not from the documents" (none gives it, or it is likely without them), or "unclear". Equal
+        values are looked up by the words of their keys; a repeated one is judged together with its first mention.
+        """
+        return fields_frame(self.with_fields(progress, cancel).field_sources or ())
+
+    def with_fields(self, progress: Progress = True, cancel: Event | None = None) -> Self:
+        """The answer with what `fields` shows, which a file then holds: the reply scored with parts left out."""
+        reply = ExtractedReply(self.reading)
+        if self.field_sources is not None or not (most := most_passes_of_fields(reply)):
+            return self
+        with Meter(most, progress, cancel) as meter:
+            experiment = self.still_running().experiment
+            subsets, sources = measure_fields(reply, experiment, self.subsets, meter)
+            meter.reach(most)  # values that nothing gives have no place to hide
+        return replace(self, subsets=subsets, field_sources=sources)
 
     def _checked_hops(self) -> Hops | None:
         """The followed scores with what hiding words of the reply does, by one pass for each word."""

@@ -164,6 +164,8 @@ class AnswerPicture:
         largest, low = html.largest_score(words), min(0.0, *self.facts.shares)
         texts, cards, roles = share_texts(self.facts), [], self.sourced.roles(self.chosen)
         for number, (name, source) in enumerate(zip(self.names, self.reading.prompt.sources, strict=True)):
+            if not source.text:
+                continue  # a message that only calls tools
             marked = Marked([words[number]], largest, large=False)
             if unread := UNREAD.get(source.status):
                 cards.append(Card([marked, Note(unread)], name.label, name.title))

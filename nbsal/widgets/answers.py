@@ -14,7 +14,7 @@ from nbsal.explain.answer_page import AnswerPicture
 from nbsal.explain.citations.sourced import NOT_CHECKED
 from nbsal.explain.judgement import Judgement
 from nbsal.explain.lazy import Explainer
-from nbsal.explain.prompt.sources import Source, has_tool_results
+from nbsal.explain.prompt.sources import Source, uses_tools
 from nbsal.explain.scoring.hops import check_hops
 from nbsal.methods.facts import label_of
 from nbsal.methods.lazy import Subject, default
@@ -46,11 +46,11 @@ LOADED = "Loaded without its model \N{MIDDLE DOT} pass reply=... to nbsal.answer
 class Answers(Shading, MethodTraits, View):
     """Why a model replied what it did: a finished Answer, or an Explainer or Subject and what is asked.
 
-    `asked`, `reply`, `documents`, `template`, `tools`, `seed`, `unit`, `number` and settings of `generate` are those of
-    `nbsal.answer`; without a reply the model writes one, word by word in the view. `selection` holds the numbers of
-    tokens of the reply (none is all of it), `source_selection` positions in the prompt. `level` is the part that is
-    shaded as one: "token", "word", "sentence" or "document". A `rival` explains the token number `at` rather than that
-    one. `hops` follows scores through the reply (`Answer.through`), by information flow routes where the model has
+    `asked`, `reply`, `documents`, `layout`, `template`, `tools`, `seed`, `unit`, `number` and settings of `generate`
+    are those of `nbsal.answer`; without a reply the model writes one, word by word in the view. `selection` holds the
+    numbers of tokens of the reply (none is all of it), `source_selection` positions in the prompt. `level` is the part
+    that is shaded as one: "token", "word", "sentence" or "document". A `rival` explains the token number `at` instead.
+    `hops` follows scores through the reply (`Answer.through`), by information flow routes where the model has
     them; `certainty` fades unsure words. `struck` lists sources by number, or [source, sentence], that are taken out:
     the same reply is scored again. `write_again` lets the model reply without them; `written` is the number of the
     reply on display, 0 the first. `panels` holds "citations" and "curve", the hiding curve, while these are open.
@@ -122,13 +122,14 @@ class Answers(Shading, MethodTraits, View):
         self._written = [Reply(request, answer=source if finished else None)]
         self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
-        if isinstance(source, Subject) and self._own_method is None:
-            has_documents = len(documents) > 0 or has_tool_results(asked)
+        self._by_size = isinstance(source, Subject) and self._own_method is None  # whether the first reply decides
+        if self._by_size:
+            has_documents = len(documents) > 0 or uses_tools(asked)
             self._own_method = default.default_for_reply(source, has_documents, unit, settings.get("hops", 0))
         self._answers, self._evidence, self._checked = (LastValue() for _ in range(3))
         self._panels = answer_panels()
         self._opens = "selection" not in settings
-        if finished and source.subsets is not None:
+        if finished and source.sourced.finding:
             settings.setdefault("panels", ["citations"])
         super().__init__(source, **{name: value for name, value in settings.items() if name in traits})
 
@@ -236,7 +237,7 @@ class Answers(Shading, MethodTraits, View):
         if self.explainer is None:
             answer: Any = self._written[0].answer
             self._open(answer, job)
-            return AnswerResult(answer, citations=None if answer.subsets is None else answer)
+            return AnswerResult(answer, citations=answer if answer.sourced.finding else None)
         answer = self._explained(self._written[inputs["written"]], inputs, job)
         self._open(answer, job)
         keys = self._panels.keys_of([answer], [answer], inputs)
@@ -251,11 +252,11 @@ class Answers(Shading, MethodTraits, View):
     def _explained(self, reply: Reply, inputs: dict[str, Any], job: jobs.Job) -> Answer:
         """The checked reply, as the inputs want it; its scores are shown before they are checked."""
         version, (method, layer) = self.subject.version, self._scoring(inputs)
-        hops = inputs["hops"]
-        answer = self._answers.get(
-            [version, reply, method, layer, hops],
-            lambda: parts.followed(self._explain(reply, method, layer, job), hops),
-        )
+        key, hops = [version, reply, layer, inputs["hops"]], inputs["hops"]
+        explain = partial(self._explain, reply, method, layer, job)
+        answer = self._answers.get([*key, method], lambda: parts.followed(explain(), hops))
+        if self._by_size:  # the method that was chosen is the one that is asked for next
+            self._answers.get([*key, answer.method], lambda: answer)
 
         def check() -> Answer:
             known = self._evidence.value_for([version, answer.reading])
@@ -292,18 +293,14 @@ class Answers(Shading, MethodTraits, View):
             texts = [*(source.text for source in result), ""]
             return {"_sources": parts.sources_trait(result), "_tokens": wire.pack(texts, []), "_draft": ""}
         answer = result.answer
-        way = (
-            [f"sources {answer.evidence.way}"]
-            if answer.evidence is not None
-            else ["not checked by leaving out sources"]
-        )
+        way = ["not checked by leaving out sources" if answer.evidence is None else f"sources {answer.evidence.way}"]
         if answer.method != self.method and answer.hops != 0:
             way.append(f"{answer.label}, not {label_of(self.method)}, through the reply")
-        added = not answer.linear and (answer.running is None or answer.hops != 0)
-        way += ["of several words, the scores are added up"] if added else []
-        parameters = answer.provenance.get("parameters", {}).items()
-        settings = ", ".join([answer.method, *(f"{name}={value}" for name, value in parameters)])
-        return {
+        if not answer.linear and (answer.running is None or answer.hops != 0):
+            way.append("of several words, the scores are added up")
+        notes = [*answer.notes(), *result.contrast_notes, *way]
+        chosen = {"method": answer.method} if self._by_size and answer.hops == 0 else {}
+        shown = {
             "_sources": parts.sources_trait(answer.reading.prompt.sources, answer),
             "_tokens": parts.tokens_trait(answer.reading),
             "_scores": wire.scores(list(answer.rows)),
@@ -312,8 +309,9 @@ class Answers(Shading, MethodTraits, View):
             "_citations": citations_trait(answer, result.citations),
             "_draft": "",
             "_replies": [reply.trait() for reply in self._written],
-            "_result": {"notes": [*answer.notes(), *result.contrast_notes, *way], "settings": settings},
-        } | self._panels.publish(vars(result))
+            "_result": {"notes": notes, "settings": parts.settings_text(answer)},
+        }
+        return shown | self._panels.publish(vars(result)) | chosen
 
     def _can_follow(self, answer: Answer) -> bool:
         """Whether scores can be followed through the reply, by the chosen method or by another one."""
@@ -373,8 +371,8 @@ class Answers(Shading, MethodTraits, View):
         if reply.answer is None:
             if self.result is None:
                 self.show_partial(job, reply.asked.sources())
-            written: Answer = reply.write(explainer, self._watched(job))
-            return written
+            by_size = self._by_size and method == self._own_method
+            return reply.write(explainer, self._watched(job), by_size)
         is_given = self.plain_result is reply.answer and explainer is self.explainer
         if is_given and self.subject.version == self._version:
             return reply.answer

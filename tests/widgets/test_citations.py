@@ -120,6 +120,18 @@ def test_fields_link_their_values_with_a_place_in_the_documents(answer):
     assert [text for text in said if plain(text) not in page] == []
 
 
+def test_an_answer_with_fields_shows_them_at_once(subject, tmp_path):
+    reply = '{"name": "Mara", "city": "Oslo"}'
+    settings = {"documents": cited.DOCUMENTS, "method": "gradxact", "progress": False}
+    extracted = nbsal.answer(subject, cited.ASKED, reply, **settings).with_fields(progress=False)
+    extracted.save(tmp_path / "answer")
+    for each in (extracted, nbsal.Answer.load(tmp_path / "answer")):
+        view = Answers(each).wait()
+        shown = [(row["name"], row["text"], len(row["positions"]) > 0) for row in view._citations["fields"]]
+        assert shown == [("name", "Mara", True), ("city", "Oslo", True)] and view._citations["statements"] == []
+        view.close()
+
+
 def test_the_check_is_offered_and_run_when_it_is_opened(notes, forwards):
     view = show(notes)
     most = most_passes(view.result.cited())

@@ -7,7 +7,14 @@ from typing import Any
 
 from nbsal.explain.citations.marks import Citation, find_citations, without_marks
 from nbsal.explain.citations.quotes import Quote, find_quotes
-from nbsal.explain.citations.subsets import Documents, DocumentSubsets, document_units, first_subsets, measure_documents
+from nbsal.explain.citations.subsets import (
+    Documents,
+    DocumentSubsets,
+    document_units,
+    first_subsets,
+    measure_documents,
+    question_of,
+)
 from nbsal.explain.citations.verdicts import StatementWord, Support, candidates, content_words, judge_support
 from nbsal.explain.prompt.reading import Prompt, PromptWithReply
 from nbsal.explain.scoring.lazy import ReplyExperiment, served
@@ -65,7 +72,7 @@ class CitedReply:
         return list(self._statements())
 
     def _statements(self) -> Iterator[CitedStatement]:
-        citations, documents, question = self.citations, self.documents, self._question
+        citations, documents, question = self.citations, self.documents, question_of(self.reading.prompt)
         known = citations if self.form is None else replace(self, form=None).citations
         place = _Places(self.written, self.reading.reply, known)
         for citation in citations:
@@ -76,14 +83,6 @@ class CitedReply:
             words = content_words(self.reading.reply, span, spans, question, documents)
             if tokens:
                 yield CitedStatement(citation, text, span, tuple(tokens), tuple(words))
-
-    @property
-    def _question(self) -> str:
-        """What the user says beside the documents."""
-        documents = {unit.source for unit in document_units(self.reading.prompt)}
-        return "\n".join(
-            source.text for number, source in enumerate(self.reading.prompt.sources) if number not in documents
-        )
 
     def quotes(self) -> list[Quote]:
         """The quotes, with their characters in the reply as it was written."""

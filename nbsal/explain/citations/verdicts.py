@@ -210,3 +210,22 @@ def _givers(words: Iterable[_Word]) -> Documents:
 
 def _total(values: Floats, tokens: Sequence[int]) -> float:
     return float(values[list(tokens)].sum())
+
+
+def givers_of(words: Sequence[StatementWord], subsets: DocumentSubsets) -> dict[int, float]:
+    """The documents that a value of those words is from, with the effect of each; none of an unfounded value.
+
+    A value is unfounded if no document writes a number of it, or so many of its words that it is a surprise.
+    """
+    measured = [_measured(word, subsets) for word in words]
+    unfounded = [word for word in measured if word.unfounded]
+    surprise = -sum(word.likely for word in unfounded)
+    if surprise > -LIKELY * len(words) or any(map(str.isdigit, "".join(word.word.text for word in unfounded))):
+        return {}
+    giving = [word for word in measured if word.givers]
+    return {number: sum(float(word.effects[number - 1]) for word in giving) for number in _givers(giving)}
+
+
+def falls_without(words: Iterable[StatementWord], before: Floats, after: Floats) -> bool:
+    """Whether one of those words falls by more than what may be chance, from some log-probabilities to others."""
+    return any(_odds(before, word) - _odds(after, word) >= (LEAST_OF_GIVEN if word.given else LEAST) for word in words)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from nbsal.support.lazy import LazyClass, LazyModule
 
 if TYPE_CHECKING:
+    from nbsal.ablation import experiment as experiment
     from nbsal.ablation.engine import Ablation as Ablation
     from nbsal.explain.prompt import prompts as prompts
     from nbsal.explain.scoring import reply_experiment as reply_experiment
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from nbsal.explain.scoring import statistics as statistics
     from nbsal.explain.scoring.reply_experiment import ReplyExperiment as ReplyExperiment
 else:
+    experiment = LazyModule("nbsal.ablation.experiment")
     Ablation = LazyClass("nbsal.ablation.engine", "Ablation")
     ReplyExperiment = LazyClass("nbsal.explain.scoring.reply_experiment", "ReplyExperiment")
     prompts = LazyModule("nbsal.explain.prompt.prompts")

@@ -81,7 +81,7 @@ class CitationsPanel(Panel):
 
     def compute(self, explained: Answer, inputs: dict[str, Any], job: PanelJob) -> Answer | None:
         if not offer_of(explained):
-            return None
+            return explained if explained.sourced.finding else None
         running = explained.still_running()
         key = [explained.reading, running.explainer.subject.version]
         subsets = self._subsets.get(key, lambda: explained.check_citations(progress=_reporter(job)).subsets)

@@ -118,6 +118,12 @@ class AnswerResult:
         return [f"contrast “{part}” \N{MINUS SIGN} “{self.span.rival}”"]
 
 
+def settings_text(answer: Answer) -> str:
+    """The method with its settings."""
+    parameters = answer.provenance.get("parameters", {}).items()
+    return ", ".join([answer.method, *(f"{name}={value}" for name, value in parameters)])
+
+
 def followed(answer: Answer, hops: Count) -> Answer:
     """The answer through the reply; as it is, if its method hides and has no scores to follow."""
     return answer.through(hops if answer.can_follow else 0)
