@@ -29,6 +29,7 @@ from nbsal.explain.citations.fields import (
     measure_fields,
     most_passes_of_fields,
 )
+from nbsal.explain.citations.sourced import SourcedRows, citation_rows, field_rows
 from nbsal.explain.citations.subsets import DocumentSubsets
 from nbsal.explain.explained import Explained, unchecked
 from nbsal.explain.judgement import Judgement, JudgeSettings, judge
@@ -294,6 +295,13 @@ class Answer(Explained):
         """The reply with its citations."""
         return CitedReply(self.reading, str(self.provenance.get(WRITTEN, self.text)), form)
 
+    @cached_property
+    def sourced(self) -> SourcedRows:
+        """The citations and fields as views and copies show them, as far as they are checked."""
+        statements = citation_rows(self.cited(), self.subsets)
+        fields = field_rows(fields_frame(self.field_sources), self.reading.prompt) if self.field_sources else []
+        return SourcedRows(statements, fields)
+
     def check_citations(self, form: str | None = None, progress: Progress = True, cancel: Event | None = None) -> Self:
         """The answer with what `citations` needs: the reply scored with each document alone, and without groups."""
         reply = self.cited(form)
@@ -359,6 +367,7 @@ class Answer(Explained):
             [] if at is None else rivals_of(self, at),
             frozenset(tokens),
             {} if contrast else facts.fallen(chosen),
+            sourced=self.sourced,
         )
 
     def notes(self) -> list[str]:

@@ -160,7 +160,7 @@ def citations_frame(reply: CitedReply, subsets: DocumentSubsets | None) -> "pand
             support.drop,
             support.only,
             support.instead,
-            _quotes_exactly(statement, quotes, reply.documents),
+            quotes_exactly(statement, quotes, reply.documents),
             support.verdict,
         )
         for statement, support in ([] if subsets is None else supports(reply, subsets))
@@ -169,7 +169,7 @@ def citations_frame(reply: CitedReply, subsets: DocumentSubsets | None) -> "pand
     return frame.astype({"used_instead": "Int64"})
 
 
-def _quotes_exactly(statement: CitedStatement, quotes: Sequence[Quote], documents: Sequence[str]) -> bool | None:
+def quotes_exactly(statement: CitedStatement, quotes: Sequence[Quote], documents: Sequence[str]) -> bool | None:
     """Whether all quotes of a statement stand in the documents that it cites; None if it has none."""
     (start, end), numbers = statement.citation.span, range(1, len(documents) + 1)
     own = [quote for quote in quotes if start <= quote.span[0] and quote.span[1] <= end]
