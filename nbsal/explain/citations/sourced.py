@@ -157,7 +157,7 @@ class _Statement:
         every = self.subsets.documents
         hidden = [self.cited, self.used, every if self.support.verdict == INVENTED else ()]
         without = list(dict.fromkeys(filter(None, hidden)))
-        words = [word for word in self.statement.words if not word.given] or self.statement.words
+        words = [word for word in self.statement.words if not word.in_question] or self.statement.words
         word = max(words, key=lambda word: self._fall(word, without[-1]))
         whole, nothing, alone = (_total(word, self.subsets.only(each)) for each in (every, (), self.cited))
         changes = [
