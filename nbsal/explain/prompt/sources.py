@@ -133,13 +133,9 @@ def _chat_request(
 
 
 def cut_spans(request: Request, hidden: Mapping[int, Sequence[Span]]) -> Request:
-    """The request without some spans of its sources, by number; a document of which nothing is left is left out.
-
-    A span takes the white space before it along, unless it ends in white space itself, and what then begins or ends the
-    text has no white space there that the text had not. The placeholder stays.
-    """
+    """The request without some spans of its sources, by number; a document of which nothing is left is left out."""
     numbered = [(number, source) for number, source in enumerate(request.sources) if source.status != STRUCK]
-    pairs = [(source, _cut(source.text, hidden.get(number, ()))) for number, source in numbered]
+    pairs = [(source, cut(source.text, hidden.get(number, ()))) for number, source in numbered]
     documents = [Source("document", text, title=s.title) for s, text in pairs if s.kind == "document" and text.strip()]
     if request.messages is None:
         return _prompt_request(pairs[0][1], documents)
@@ -147,7 +143,15 @@ def cut_spans(request: Request, hidden: Mapping[int, Sequence[Span]]) -> Request
     return _chat_request(request.messages, contents, documents, bool(request.templated))
 
 
-def _cut(text: str, spans: Sequence[Span]) -> str:
+def cut(text: str, spans: Sequence[Span]) -> str:
+    """A text without some spans; the placeholder stays.
+
+    A span takes the white space before it along, unless it ends in white space itself, and what then begins or ends the
+    text has no white space there that the text had not.
+
+    >>> cut("A warm and funny film.", [(0, 1), (6, 10)])
+    'warm funny film.'
+    """
     stays = [True] * len(text)
     for start, end in spans:
         before = text[:start]

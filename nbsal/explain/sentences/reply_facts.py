@@ -10,7 +10,6 @@ import numpy as np
 from nbsal.explain.prompt.reading import PromptWithReply
 from nbsal.explain.prompt.sources import Source
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
-from nbsal.explain.sentences.decision_facts import Effect, Outcome, effects_frame
 from nbsal.explain.sentences.evidence import (
     LEAST,
     NEAR,
@@ -26,6 +25,7 @@ from nbsal.explain.sentences.evidence import (
 )
 from nbsal.explain.sentences.function_words import is_function_word
 from nbsal.explain.sentences.hop_words import Route
+from nbsal.explain.sentences.outcomes import Effect, Outcome, effects_frame
 from nbsal.support.arrays import Floats
 from nbsal.support.lazy import pandas
 
