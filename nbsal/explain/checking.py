@@ -101,7 +101,7 @@ def check(words: HiddenWords, passes: int, meter: Meter) -> Check:
     sets = [named, *(combinations(named, 2) if len(named) == MOST_NAMED else ())] if len(named) > 1 else []
     outcomes = hide([places(tried, each) for each in sets]) or (result.alone[named[0]],)
     result = with_smallest(result, dict(zip(sets or [named], outcomes, strict=True)))
-    hidden = places(tried, result.reported)
+    hidden = places(tried, result.named if result.rival is None else (result.rival,))
     draws = min(MOST_DRAWS, passes - 1 - len(tried) - len(sets))
     random = hide(random_words(words, hidden, len(hidden), draws))
     return replace(result, random=random, drawn=len(hidden))

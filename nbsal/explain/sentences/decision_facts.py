@@ -123,7 +123,7 @@ class Check:
     @property
     def holding(self) -> int:
         """In how many ways of hiding the words that the sentence names count, and no random words do as much."""
-        return sum(map(self._holds, self.ways))
+        return sum(map(self.holds, self.ways))
 
     @property
     def tried(self) -> int:
@@ -209,7 +209,7 @@ class Check:
         scale = 1.0 if self.probable else abs(self.whole.value)
         return gain >= MATTERS * scale or (self.turns(more) and not self.turns(fewer))
 
-    def _holds(self, way: HidingWay) -> bool:
+    def holds(self, way: HidingWay) -> bool:
         """Whether the words count in one way; alone they must leave the decision as it is, more so than random ones."""
         effect, others = self.effect(way.outcome), [self.effect(outcome) for outcome in way.random]
         if way.name == ONLY:
