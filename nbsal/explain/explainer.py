@@ -165,7 +165,7 @@ class Explainer:
         'supported'
         """
         if isinstance(explained, Answer):
-            return explained.check(progress, cancel)
+            return explained.check(progress, cancel, ways=passes == WAYS)
         limit = ways.MOST_RUNS if passes == WAYS else budget(passes)
         with Meter(limit, progress, cancel) as meter:
             words = checking.words_of(explained, Ablation(self.subject), checking.way_of(self.method), target)

@@ -5,10 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from threading import Event
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from nbsal.explain.prompt.chat import parse_template
 from nbsal.explain.scoring.hops import check_hops
+from nbsal.explain.sentences.outcomes import WAYS
 from nbsal.model.target import NUMBERS
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import transformers
@@ -39,7 +40,7 @@ class ReplySettings:
     batch_size: int | None = None
     hops: Any = 0
     citations: bool = False
-    check: bool = True
+    check: bool | Literal["ways"] = True
     progress: Progress = True
     cancel: Event | None = None
     on_token: Callable[[str], None] | None = None
@@ -53,6 +54,9 @@ class ReplySettings:
             positive_number(self.batch_size, "batch_size")
         if self.number is not None and self.number not in NUMBERS:
             raise UnknownName("number", self.number, NUMBERS)
+        if self.check not in (True, False, WAYS):
+            message = f"check={self.check!r:.60} must be True, False or {WAYS!r}."
+            raise InputError(message, argument="check", value=self.check)
         check_hops(self.hops)
 
     @classmethod

@@ -1,6 +1,6 @@
 """Hide the words that a decision is said to go by in four ways: each alone makes texts such as no model has read."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,15 +15,14 @@ from nbsal.ablation.texts import REMOVE
 from nbsal.explain import checking
 from nbsal.explain.checking import DecisionReading, HiddenWords
 from nbsal.explain.prompt.neutral import known_words, replaced
-from nbsal.explain.prompt.sources import cut
+from nbsal.explain.prompt.sources import Write, cut
 from nbsal.explain.sentences.decision_facts import MOST_DRAWS, PASSES, Check
 from nbsal.explain.sentences.outcomes import MASKED, ONLY, REMOVED, REPLACED, WAYS, HidingWay
-from nbsal.model.text.tokens import Row, Span
+from nbsal.model.text.tokens import Row
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter
 
 MOST_RUNS = PASSES + 4 * (1 + MOST_DRAWS)  # forward passes
-Write = Callable[[str, Sequence[Span]], str]  # a text again, without what stands in some spans
 
 
 def check_in_ways(words: HiddenWords, meter: Meter) -> Check:

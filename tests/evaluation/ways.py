@@ -23,7 +23,7 @@ from itertools import combinations, islice
 
 import nbsal
 from nbsal.explain.sentences.decision_facts import Check
-from nbsal.explain.sentences.outcomes import MASKED, ONLY, REMOVED, REPLACED
+from nbsal.explain.sentences.outcomes import NAMES
 from nbsal.samples import planted
 from nbsal.samples.planted import SHORTCUTS, VERBS, Message
 from nbsal.support.intervals import wilson_interval
@@ -38,7 +38,6 @@ CASES = {  # the planted model, and what its messages have
 }
 AGAIN = {"duplicates, a word": " Emil sells the urgent chair."}  # after each message
 REVIEWS = "demo/reviews-small"
-NAMES = (REMOVED, REPLACED, MASKED, ONLY)
 
 
 def messages(case: str) -> Iterator[Message]:
@@ -115,7 +114,7 @@ def print_agreement(size: int) -> None:
         held.update(name for name, value in holds.items() if value)
         agreeing.update(pair for pair in combinations(NAMES, 2) if holds.get(pair[0]) == holds.get(pair[1]))
     print(f"\n{len(texts)} reviews, {REVIEWS}, {explain.method.name}: hiding counts in")
-    print("; ".join(f"{number} ways: {numbers[number]}" for number in sorted(numbers, reverse=True)))
+    print("; ".join(f"{number} of the ways: {numbers[number]}" for number in sorted(numbers, reverse=True)))
     print("; ".join(f"{state}: {count}" for state, count in states.most_common()))
     print(f"\n| way | counts in | {' | '.join(f'agrees with {name}' for name in NAMES[1:])} |")
     print(f"|---|---|{'---|' * len(NAMES[1:])}")

@@ -15,8 +15,7 @@ SHIFTED = str.maketrans(string.digits, string.digits[SHIFT:] + string.digits[:SH
 def known_words(subject: Subject) -> list[str]:
     """The neutral words that a model's tokenizer knows, or all where it knows none."""
     unknown = getattr(subject.tokenizer, "unk_token_id", None)
-    rows = zip(NEUTRAL, subject.encode([*NEUTRAL]), strict=True)
-    known = [word for word, row in rows if unknown not in row.ids]
+    known = [word for word in NEUTRAL if unknown not in subject.text_encoder.encode_whole(word)[0].ids]
     return known or list(NEUTRAL)
 
 

@@ -1,6 +1,6 @@
 """What a reply may come from: a prompt or messages, and documents, each in the user's own words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ from nbsal.support.validation import is_iterable
 PLACEHOLDER = "{documents}"
 TOOL = "tool"  # the role of messages that hold the results of tools
 STRUCK = "struck out"  # of a source that a prompt was written again without
+Write = Callable[[str, Sequence[Span]], str]  # a text written again without some spans
 BETWEEN = "\n\n"  # between documents, and between them and what follows
 
 
@@ -132,17 +133,6 @@ def _chat_request(
     return Request(everything, tuple(pieces), tuple(messages), placement=placement)
 
 
-def cut_spans(request: Request, hidden: Mapping[int, Sequence[Span]]) -> Request:
-    """The request without some spans of its sources, by number; a document of which nothing is left is left out."""
-    numbered = [(number, source) for number, source in enumerate(request.sources) if source.status != STRUCK]
-    pairs = [(source, cut(source.text, hidden.get(number, ()))) for number, source in numbered]
-    documents = [Source("document", text, title=s.title) for s, text in pairs if s.kind == "document" and text.strip()]
-    if request.messages is None:
-        return _prompt_request(pairs[0][1], documents)
-    contents = [text for _, text in pairs[: len(request.messages)]]
-    return _chat_request(request.messages, contents, documents, bool(request.templated))
-
-
 def cut(text: str, spans: Sequence[Span]) -> str:
     """A text without some spans; the placeholder stays.
 
@@ -163,6 +153,17 @@ def cut(text: str, spans: Sequence[Span]) -> str:
     shorter = "".join(character for character, kept in zip(text, stays, strict=True) if kept)
     shorter = shorter if text[:1].isspace() else shorter.lstrip()
     return shorter if text[-1:].isspace() else shorter.rstrip()
+
+
+def rewrite(request: Request, hidden: Mapping[int, Sequence[Span]], write: Write = cut) -> Request:
+    """The request without some spans of its sources, by number; a document of which nothing is left is left out."""
+    numbered = [(number, source) for number, source in enumerate(request.sources) if source.status != STRUCK]
+    pairs = [(source, write(source.text, hidden.get(number, ()))) for number, source in numbered]
+    documents = [Source("document", text, title=s.title) for s, text in pairs if s.kind == "document" and text.strip()]
+    if request.messages is None:
+        return _prompt_request(pairs[0][1], documents)
+    contents = [text for _, text in pairs[: len(request.messages)]]
+    return _chat_request(request.messages, contents, documents, bool(request.templated))
 
 
 def _with_documents(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from nbsal.support.lazy import pandas
 
 WAYS = "ways"  # the `check` that hides in several ways
-REMOVED, REPLACED, MASKED, ONLY = "removed", "replaced", "masked", "only"
+NAMES = REMOVED, REPLACED, MASKED, ONLY = "removed", "replaced", "masked", "only"
 MOST_WAYS = 0.75  # share of the ways in which hiding must count
 
 
