@@ -262,7 +262,7 @@ class Answer(Explained):
             return self if followed is self.followed else replace(self, followed=followed)
         units = self.reading.units(self.evidence_level)
         experiment = self.still_running().experiment.with_units(units, REMOVE)
-        most = len(subsets(experiment)) + ways * reply_ways.passes_of(experiment)
+        most = len(subsets(experiment)) + (reply_ways.passes_of(experiment) if ways else 0)
         with Meter(most, progress, cancel) as meter:
             evidence = measure(experiment, meter, self.evidence_level)
             if ways and evidence is not None:

@@ -155,9 +155,9 @@ class Explainer:
     ) -> Saliency | Answer:
         """Measure what hiding the strongest words of an explanation does; `target` is the target that was explained.
 
-        Of a part of a reply, which `Answer.of` returns, words of the prompt are hidden (for `Answer.rather`, in two
-        passes for each set), and of a whole `Answer` its sources. `effects()` of the result is a table of what was
-        hidden, and what came out.
+        With passes="ways", they are hidden in four ways, as by `check="ways"`. Of a part of a reply, which `Answer.of`
+        returns, words of the prompt are hidden (for `Answer.rather`, in two passes for each set), and of a whole
+        `Answer` its sources. `effects()` of the result is a table of what was hidden, and what came out.
 
         >>> import nbsal
         >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")

@@ -74,7 +74,7 @@ def explain_read(
     in_ways = settings.check == WAYS
     if in_ways:
         check_written(reading.prompt)
-    passes_of_check = bool(settings.check) * len(subsets(experiment)) + in_ways * passes_of(experiment)
+    passes_of_check = bool(settings.check) * len(subsets(experiment)) + (passes_of(experiment) if in_ways else 0)
     with Meter(steps + passes_of_check, settings.progress, settings.cancel) as meter, ablation.reading_once():
         answers = explain_reading(explainers, reading, origin, settings, meter, ablation)
         if not settings.check or settings.number == AGREEMENT:

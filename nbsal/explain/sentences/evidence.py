@@ -79,9 +79,7 @@ class Evidence:
     likelihood: float | None = None  # of the whole prompt
 
     def in_ways(self, row: int, tokens: Sequence[int]) -> tuple[PartWay, ...]:
-        """What is left of some tokens without a place in each way, if it was hidden in several."""
-        if not self.ways:
-            return ()
+        """What is left of some tokens without a place in each way."""
         ways = (*self.ways, SourceWay(MASKED, self.without))
         return tuple(way.part(row, tokens) for way in sorted(ways, key=lambda way: NAMES.index(way.name)))
 

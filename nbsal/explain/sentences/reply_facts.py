@@ -237,7 +237,13 @@ class ReplyFacts:
         without = self.evidence.without[rows][:, at].sum(1).tolist()
         instead = [word_of(self.evidence.instead[row][at[0]]) for row in rows]
         measured = tuple(
-            replace(each, score=score, without=left, instead=token, ways=self.evidence.in_ways(row, at))
+            replace(
+                each,
+                score=score,
+                without=left,
+                instead=token,
+                ways=self.evidence.in_ways(row, at) if self.evidence.ways else (),
+            )
             for each, row, score, left, token in zip(named, rows, sums, without, instead, strict=True)
         )
         before, nothing = (float(row[at].sum()) for row in (self.evidence.logprob, self.evidence.nothing))
