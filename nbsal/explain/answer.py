@@ -25,7 +25,6 @@ from nbsal.explain.citations.cited import (
 from nbsal.explain.citations.subsets import DocumentSubsets
 from nbsal.explain.explained import Explained, unchecked
 from nbsal.explain.judgement import Judgement, JudgeSettings, judge
-from nbsal.explain.lazy import reply_ways
 from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics, Unit
 from nbsal.explain.prompt.reply_span import tokens_of
 from nbsal.explain.scoring.hops import ALL, SUMMED_HOPS, Count, Hops, check_hops, follow_answer
@@ -262,11 +261,13 @@ class Answer(Explained):
             return self if followed is self.followed else replace(self, followed=followed)
         units = self.reading.units(self.evidence_level)
         experiment = self.still_running().experiment.with_units(units, REMOVE)
-        most = len(subsets(experiment)) + (reply_ways.passes_of(experiment) if ways else 0)
-        with Meter(most, progress, cancel) as meter:
-            evidence = measure(experiment, meter, self.evidence_level)
-            if ways and evidence is not None:
-                evidence = reply_ways.measure_ways(experiment, evidence, meter)
+        if ways:
+            from nbsal.explain.reply_ways import measure_in_ways  # imports torch
+
+            evidence = measure_in_ways(experiment, self.evidence_level, progress, cancel)
+        else:
+            with Meter(len(subsets(experiment)), progress, cancel) as meter:
+                evidence = measure(experiment, meter, self.evidence_level)
         return replace(self, evidence=evidence, followed=followed)
 
     def citations(

@@ -7,12 +7,10 @@ from nbsal.support.lazy import LazyClass, LazyModule
 if TYPE_CHECKING:
     from nbsal.explain import batches as batches
     from nbsal.explain import checking as checking
-    from nbsal.explain import reply_ways as reply_ways
     from nbsal.explain.checking import HiddenWords as HiddenWords
     from nbsal.explain.explainer import Explainer as Explainer
 else:
     Explainer = LazyClass("nbsal.explain.explainer", "Explainer")
     checking = LazyModule("nbsal.explain.checking")
     batches = LazyModule("nbsal.explain.batches")
-    reply_ways = LazyModule("nbsal.explain.reply_ways")
     HiddenWords = LazyClass("nbsal.explain.checking", "HiddenWords")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,17 +12,17 @@ from nbsal.ablation import tables
 from nbsal.ablation.engine import Ablation
 from nbsal.ablation.reply import ReplyText
 from nbsal.ablation.texts import TEXT
-from nbsal.explain.prompt.neutral import known_words, replaced
+from nbsal.explain.prompt.neutral import neutral_words, replaced
 from nbsal.explain.prompt.reading import Prompt
 from nbsal.explain.scoring import served
-from nbsal.explain.sentences.evidence import Evidence, SourceWay, hides, places_of
+from nbsal.explain.sentences.evidence import Evidence, Level, SourceWay, hides, measure, places_of, subsets
 from nbsal.explain.sentences.outcomes import ONLY, REMOVED, REPLACED, WAYS
 from nbsal.model import encoder_decoder
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
-from nbsal.support.progress import Meter
+from nbsal.support.progress import Meter, Progress
 
 if TYPE_CHECKING:
     from nbsal.explain.scoring.reply_experiment import ReplyExperiment
@@ -46,6 +47,15 @@ def _refusal(problem: str) -> InputError:
     return InputError(f"check={WAYS!r} {problem}. Pass check=True.", argument="check", value=WAYS)
 
 
+def measure_in_ways(
+    experiment: "ReplyExperiment", level: Level, progress: Progress, cancel: Event | None
+) -> Evidence | None:
+    """The evidence of a reply, and what hiding its places in further ways does; None if nothing can be hidden."""
+    with Meter(len(subsets(experiment)) + passes_of(experiment), progress, cancel) as meter:
+        evidence = measure(experiment, meter, level)
+        return None if evidence is None else measure_ways(experiment, evidence, meter)
+
+
 def measure_ways(experiment: "ReplyExperiment", evidence: Evidence, meter: Meter) -> Evidence:
     """The evidence with each of its places left out of the text, replaced by neutral words, and left alone.
 
@@ -56,7 +66,7 @@ def measure_ways(experiment: "ReplyExperiment", evidence: Evidence, meter: Meter
     check_runs_here(ablation.subject)
     check_written(reading.prompt)
     removing = experiment.with_units(experiment.parts, TEXT)
-    replacing = removing.replacing(partial(replaced, words=known_words(ablation.subject)))
+    replacing = removing.replacing(partial(replaced, words=neutral_words(ablation.subject)))
     hidden, others = _tables(experiment, evidence)
     ways = []
     for name, each, table in ((REMOVED, removing, hidden), (REPLACED, replacing, hidden), (ONLY, removing, others)):

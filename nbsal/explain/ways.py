@@ -14,7 +14,7 @@ from nbsal.ablation.experiment import Experiment
 from nbsal.ablation.texts import REMOVE
 from nbsal.explain import checking
 from nbsal.explain.checking import DecisionReading, HiddenWords
-from nbsal.explain.prompt.neutral import known_words, replaced
+from nbsal.explain.prompt.neutral import neutral_words, replaced
 from nbsal.explain.prompt.sources import Write, cut
 from nbsal.explain.sentences.decision_facts import MOST_DRAWS, PASSES, Check
 from nbsal.explain.sentences.outcomes import MASKED, ONLY, REMOVED, REPLACED, WAYS, HidingWay
@@ -38,7 +38,7 @@ def check_in_ways(words: HiddenWords, meter: Meter) -> Check:
     drawn = checking.random_words(words, hidden, check.drawn, MOST_DRAWS)
     sets = [hidden, *drawn[: len(check.random)]]
     masking = Experiment(ablation, text, words.experiment.units)
-    neutral = partial(replaced, words=known_words(text.subject))
+    neutral = partial(replaced, words=neutral_words(text.subject))
     values: dict[str, Iterable[Tensor]] = {
         REMOVED: _written(ablation, text, [_without(text.row, each, cut) for each in sets], meter),
         REPLACED: _written(ablation, text, [_without(text.row, each, neutral) for each in sets], meter),

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.explain.prompt.neutral import known_words, replaced
+from nbsal.explain.prompt.neutral import neutral_words, replaced
 from nbsal.explain.sentences.outcomes import MASKED, NAMES, ONLY, REMOVED, REPLACED
 from nbsal.explain.sentences.source_ways import holding
 from tests.answers import writers
@@ -35,7 +35,7 @@ def literal(subject, reply_ids, documents, asked=ASKED):
 
 
 def test_each_way_is_the_prompt_that_it_says(notes, checked):
-    evidence, words = checked.evidence, known_words(notes)
+    evidence, words = checked.evidence, neutral_words(notes)
     row = evidence.places.index((checked.reading.prompt.names.index("document 1"), None))
     neutral = replaced(DOCUMENTS[0], [(0, len(DOCUMENTS[0]))], words)
     documents = {REMOVED: DOCUMENTS[1:], REPLACED: [neutral, *DOCUMENTS[1:]], ONLY: DOCUMENTS[:1]}

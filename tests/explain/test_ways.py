@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import nbsal
-from nbsal.explain.prompt.neutral import NEUTRAL, known_words, replaced
+from nbsal.explain.prompt.neutral import NEUTRAL, neutral_words, replaced
 from nbsal.explain.sentences.decision_facts import Candidate, Check
 from nbsal.explain.sentences.outcomes import MASKED, NAMES, ONLY, REMOVED, REPLACED, HidingWay, Outcome
 from tests.cases import cases
@@ -22,8 +22,8 @@ def explain(small):
 
 
 def way(check, name):
-    (found,) = [each for each in check.ways if each.name == name]
-    return found
+    (match,) = [each for each in check.ways if each.name == name]
+    return match
 
 
 def test_each_way_is_the_text_that_it_says(small, explain):
@@ -31,7 +31,7 @@ def test_each_way_is_the_text_that_it_says(small, explain):
     check = saliency.check
     assert [each.name for each in check.ways] == list(NAMES)
     assert [check.candidates[number].text for number in check.named] == ["Nobody"]
-    neutral = replaced("Nobody", [(0, 6)], known_words(small))
+    neutral = replaced("Nobody", [(0, 6)], neutral_words(small))
     assert neutral[0].isupper() and neutral.lower() in NEUTRAL
     for name, text in ((REMOVED, "laughed at the 2 jokes."), (REPLACED, TEXT.replace("Nobody", neutral))):
         literal = explain(text)
@@ -131,5 +131,5 @@ def test_a_neutral_word_is_of_the_same_kind(word, other):
 
 
 def test_a_word_is_replaced_by_one_that_the_model_knows():
-    words = known_words(nbsal.load("planted/word"))
+    words = neutral_words(nbsal.load("planted/word"))
     assert words and {*words} < {*NEUTRAL}

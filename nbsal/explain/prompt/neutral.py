@@ -12,11 +12,11 @@ SHIFT = 3  # of each digit
 SHIFTED = str.maketrans(string.digits, string.digits[SHIFT:] + string.digits[:SHIFT])
 
 
-def known_words(subject: Subject) -> list[str]:
+def neutral_words(subject: Subject) -> list[str]:
     """The neutral words that a model's tokenizer knows, or all where it knows none."""
     unknown = getattr(subject.tokenizer, "unk_token_id", None)
-    known = [word for word in NEUTRAL if unknown not in subject.text_encoder.encode_whole(word)[0].ids]
-    return known or list(NEUTRAL)
+    words = [word for word in NEUTRAL if unknown not in subject.text_encoder.encode_whole(word)[0].ids]
+    return words or list(NEUTRAL)
 
 
 def replaced(text: str, spans: Sequence[Span], words: Sequence[str] = NEUTRAL) -> str:

@@ -236,15 +236,10 @@ class ReplyFacts:
             return PartFacts(part, "", self.method, shared, proposed, through=through, minor=minor)
         without = self.evidence.without[rows][:, at].sum(1).tolist()
         instead = [word_of(self.evidence.instead[row][at[0]]) for row in rows]
+        ways = [self.evidence.in_ways(row, at) for row in rows if self.evidence.ways] or [()] * len(rows)
         measured = tuple(
-            replace(
-                each,
-                score=score,
-                without=left,
-                instead=token,
-                ways=self.evidence.in_ways(row, at) if self.evidence.ways else (),
-            )
-            for each, row, score, left, token in zip(named, rows, sums, without, instead, strict=True)
+            replace(each, score=score, without=left, instead=token, ways=in_ways)
+            for each, score, left, token, in_ways in zip(named, sums, without, instead, ways, strict=True)
         )
         before, nothing = (float(row[at].sum()) for row in (self.evidence.logprob, self.evidence.nothing))
         likelihood = self.evidence.likelihood
