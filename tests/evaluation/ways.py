@@ -1,6 +1,6 @@
 """How often sentences call words "supported" that do not decide, and how often the ways of hiding agree.
 
-`python -m tests.evaluation.ways` (about five minutes of one core) prints two tables. With NBSAL_DATA set to a folder of
+`python -m tests.evaluation.ways` (about a minute of one core) prints two tables. With NBSAL_DATA set to a folder of
 benchmark tables, its reviews are the first 300 of the validation part of SST-2; else they are the embedded ones.
 
 What counts was written down before the first run:
