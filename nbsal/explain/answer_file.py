@@ -13,6 +13,7 @@ from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics, Unit,
 from nbsal.explain.scoring.hops import Hops
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
 from nbsal.explain.sentences.evidence import Evidence, hides
+from nbsal.explain.sentences.outcomes import NAMES
 from nbsal.model.loading.plain_values import from_plain, numbers
 from nbsal.model.loading.saved_files import check_format, read_json
 
@@ -74,10 +75,13 @@ def check_fields(answer: Any) -> None:
 def _check_evidence(evidence: Evidence, reading: PromptWithReply) -> None:
     units, count, size = reading.units(evidence.level), len(evidence.places), len(reading.reply_ids)
     measured = (evidence.logprob, evidence.nothing, evidence.without)
+    ways = [way.logprob for way in evidence.ways]
     named = all(hides(units, place).any() for place in evidence.places)
     fits = {len(row) for row in evidence.instead} == {size} and len(evidence.instead) == count
     named &= all(0 <= row < count for row in evidence.documents)
-    fits &= all(np.isfinite(array).all() for array in measured)
+    fits &= all(np.isfinite(array).all() for array in (*measured, *ways))
+    fits &= all(way.shape == (count, size) for way in ways)
+    fits &= all(way.name in NAMES and (way.likelihood is None or len(way.likelihood) == count) for way in evidence.ways)
     if [array.shape for array in measured] != [(size,), (size,), (count, size)] or not fits or not named:
         raise ValueError("the evidence and the reply do not match")
 

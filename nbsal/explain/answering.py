@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Event
-from typing import Any
+from typing import Any, Literal
 
 from nbsal.explain.answer import Answer
 from nbsal.explain.explainer import Explainer
@@ -36,7 +36,7 @@ def answer(
     seed: int | None = None,
     batch_size: int | None = None,
     hops: Count = 0,
-    check: bool = True,
+    check: bool | Literal["ways"] = True,
     progress: Progress = True,
     cancel: Event | None = None,
     on_token: Callable[[str], None] | None = None,
@@ -88,7 +88,8 @@ def answer(
             `Answer.through`.
         check: Whether to test the scores: the same reply is scored again without each source, and without all
             documents, from which every sentence is made. Without it sentences say "not checked", and `Answer.check`
-            does it later.
+            does it later. With check="ways", each source is also left out of the text, replaced by neutral words, and
+            left alone, and sentences say in how many ways they hold.
         progress: Whether to show a progress bar, or a function that is called with what is done, and of how much.
         cancel: An event that stops the call.
         on_token: Receives the text while the model writes it.

@@ -27,7 +27,6 @@ from nbsal.explain.sentences.decision_facts import (
     Candidate,
     Check,
     HiddenUnit,
-    Outcome,
     candidates,
     choose_named,
     content_candidates,
@@ -35,6 +34,7 @@ from nbsal.explain.sentences.decision_facts import (
     with_first,
     with_smallest,
 )
+from nbsal.explain.sentences.outcomes import Outcome
 from nbsal.explain.sentences.reply_facts import source_names
 from nbsal.methods.perturbation import Perturbation
 from nbsal.methods.rng import text_rng
@@ -99,11 +99,11 @@ def check(words: HiddenWords, passes: int, meter: Meter) -> Check:
     if not (named := choose_named(result)):
         return result
     sets = [named, *(combinations(named, 2) if len(named) == MOST_NAMED else ())] if len(named) > 1 else []
-    outcomes = hide([_places(tried, each) for each in sets]) or (result.alone[named[0]],)
+    outcomes = hide([places(tried, each) for each in sets]) or (result.alone[named[0]],)
     result = with_smallest(result, dict(zip(sets or [named], outcomes, strict=True)))
-    hidden = _places(tried, result.named if result.rival is None else (result.rival,))
+    hidden = places(tried, result.named if result.rival is None else (result.rival,))
     draws = min(MOST_DRAWS, passes - 1 - len(tried) - len(sets))
-    random = hide(_random_words(words, hidden, len(hidden), draws))
+    random = hide(random_words(words, hidden, len(hidden), draws))
     return replace(result, random=random, drawn=len(hidden))
 
 
@@ -118,10 +118,10 @@ def first_check(words: HiddenWords, meter: Meter) -> Check:
     tried = (main[0], *(word for word in chosen if word != main[0]))
     group = tuple(tried.index(word) for word in chosen)
     sets = list(dict.fromkeys([(0,), group]))
-    places = _places(tried, group)
-    random = _random_words(words, _places(tried, range(len(tried))), len(places), FIRST - len(sets))
-    outcomes = words.hide([*(_places(tried, each) for each in sets), *random], meter)
-    result = replace(result, candidates=tried, alone=outcomes[:1], random=outcomes[len(sets) :], drawn=len(places))
+    drawn = len(places(tried, group))
+    random = random_words(words, places(tried, range(len(tried))), drawn, FIRST - len(sets))
+    outcomes = words.hide([*(places(tried, each) for each in sets), *random], meter)
+    result = replace(result, candidates=tried, alone=outcomes[:1], random=outcomes[len(sets) :], drawn=drawn)
     return replace(with_first(result, group, outcomes[len(sets) - 1]), first=True)
 
 
@@ -137,12 +137,12 @@ def _candidates(words: HiddenWords, proposals: Iterable[Candidate]) -> tuple[Can
     return tuple(word for word in proposals if words.fixed.isdisjoint(word.words))
 
 
-def _places(tried: Sequence[Candidate], numbers: Iterable[int]) -> list[int]:
+def places(tried: Sequence[Candidate], numbers: Iterable[int]) -> list[int]:
     """The numbers of all words that are those candidates."""
     return sorted(place for number in numbers for place in tried[number].words)
 
 
-def _random_words(words: HiddenWords, hidden: Sequence[int], size: int, draws: int) -> list[list[int]]:
+def random_words(words: HiddenWords, hidden: Sequence[int], size: int, draws: int) -> list[list[int]]:
     """Different random draws of other words than those hidden; the same whenever the text is the same."""
     others = [number for number in range(len(words.experiment.units)) if number not in hidden]
     if len(others) < size:
@@ -276,7 +276,7 @@ def _logits_of(saliency: Saliency, subject: Subject) -> Tensor | None:
 
 
 @dataclass(frozen=True)
-class _Reading(Target):
+class DecisionReading(Target):
     """The value of a target, its probability if it has one, and what is decided: one tensor for each coalition."""
 
     task: str = ""
@@ -322,7 +322,7 @@ class _Reading(Target):
         return value, int(value >= DECIDED) if self.sigmoid else int(shares[0].argmax())
 
 
-def _reading(subject: Subject, saliency: Saliency, target: Target) -> _Reading:
+def _reading(subject: Subject, saliency: Saliency, target: Target) -> DecisionReading:
     """What is measured: the target that a saliency explains."""
     if target.label != saliency.target:
         message = f"The explanation is of the target {saliency.target!r}. Pass the target that was explained."
@@ -330,4 +330,6 @@ def _reading(subject: Subject, saliency: Saliency, target: Target) -> _Reading:
     only_added = all(weight > 0 for _, weight in target.terms)
     probable = only_added and not is_regression(subject) and subject.usage.zero_shot is None
     sigmoid = subject.task == "sequence" and subject.activation == "sigmoid"
-    return _Reading(target.label, target.terms, target.number, subject.task, probable, sigmoid, saliency=saliency)
+    return DecisionReading(
+        target.label, target.terms, target.number, subject.task, probable, sigmoid, saliency=saliency
+    )

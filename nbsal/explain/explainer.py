@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nbsal.ablation.engine import Ablation
-from nbsal.explain import checking
+from nbsal.explain import checking, ways
 from nbsal.explain.answer import Answer
 from nbsal.explain.batches import explain_batch, explain_many, plan_batch, windows_of
 from nbsal.explain.explained import PAIRED, versions
@@ -21,6 +21,7 @@ from nbsal.explain.reply import explain_reply, plan_reply
 from nbsal.explain.reply_settings import ReplySettings
 from nbsal.explain.saliency import LayerSaliency, Saliencies, Saliency
 from nbsal.explain.sentences.decision_facts import DECIDED, budget
+from nbsal.explain.sentences.outcomes import WAYS
 from nbsal.explain.windows import target_jobs
 from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
@@ -47,6 +48,7 @@ LONG = ("truncate", "window")
 ENTAILMENT = "entailment"  # the label of models that judge pairs of texts
 S = TypeVar("S", bound=Saliency)
 EVERY = "all"  # the target that stands for each label
+Checks = bool | int | Literal["ways"]  # whether to hide words: in how many forward passes, or in several ways
 
 
 @checked
@@ -101,13 +103,15 @@ class Explainer:
         return Explainer(self.subject, default_method(self.subject, FOR_LAYERS), long=self.long)
 
     @overload
-    def __call__(self, text: Text, target: Literal["all"], check: bool | int = False) -> dict[str, Saliency]: ...
+    def __call__(self, text: Text, target: Literal["all"], check: Checks = False) -> dict[str, Saliency]: ...
     @overload
-    def __call__(self, text: Text, target: Any = None, check: bool | int = False) -> Saliency: ...
-    def __call__(self, text: Text, target: Any = None, check: bool | int = False) -> Any:
+    def __call__(self, text: Text, target: Any = None, check: Checks = False) -> Saliency: ...
+    def __call__(self, text: Text, target: Any = None, check: Checks = False) -> Any:
         """Explain one text or a pair; the default target is what the model predicts.
 
         With `check`, also measure what hiding the strongest words does, in at most 20 forward passes (or `check=32`).
+        With check="ways", what the sentence names is hidden in four ways: it is left out of the text, replaced by
+        neutral words, masked by attention, and left alone. Then "supported" means in three of the four ways or more.
 
         With target="all", explain each label, or each entity that the model predicts, in one batch: a dict of
         explanations by target.
@@ -128,7 +132,7 @@ class Explainer:
         self,
         explained: Answer,
         target: None = None,
-        passes: bool | int = True,
+        passes: Checks = True,
         progress: Progress = False,
         cancel: Event | None = None,
     ) -> Answer: ...
@@ -137,7 +141,7 @@ class Explainer:
         self,
         explained: S,
         target: Any = None,
-        passes: bool | int = True,
+        passes: Checks = True,
         progress: Progress = False,
         cancel: Event | None = None,
     ) -> S: ...
@@ -145,15 +149,15 @@ class Explainer:
         self,
         explained: Saliency | Answer,
         target: Any = None,
-        passes: bool | int = True,
+        passes: Checks = True,
         progress: Progress = False,
         cancel: Event | None = None,
     ) -> Saliency | Answer:
         """Measure what hiding the strongest words of an explanation does; `target` is the target that was explained.
 
-        Of a part of a reply, which `Answer.of` returns, words of the prompt are hidden (for `Answer.rather`, in two
-        passes for each set), and of a whole `Answer` its sources. `effects()` of the result is a table of what was
-        hidden, and what came out.
+        With passes="ways", they are hidden in four ways, as by `check="ways"`. Of a part of a reply, which `Answer.of`
+        returns, words of the prompt are hidden (for `Answer.rather`, in two passes for each set), and of a whole
+        `Answer` its sources. `effects()` of the result is a table of what was hidden, and what came out.
 
         >>> import nbsal
         >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
@@ -161,10 +165,12 @@ class Explainer:
         'supported'
         """
         if isinstance(explained, Answer):
-            return explained.check(progress, cancel)
-        limit = budget(passes)
+            return explained.check(progress, cancel, ways=passes == WAYS)
+        limit = ways.MOST_RUNS if passes == WAYS else budget(passes)
         with Meter(limit, progress, cancel) as meter:
             words = checking.words_of(explained, Ablation(self.subject), checking.way_of(self.method), target)
+            if passes == WAYS:
+                return explained.with_check(ways.check_in_ways(words, meter))
             return explained.with_check(checking.check(words, limit, meter))
 
     def rescue(self, text: Text, target: Any = None, passes: bool | int = True) -> Saliency:

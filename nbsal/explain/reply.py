@@ -20,6 +20,7 @@ from nbsal.explain.prompt.reading import Prompt, PromptWithReply, TokenStatistic
 from nbsal.explain.prompt.requests import check_reply_ids, read_asked
 from nbsal.explain.prompt.sources import PLAIN, Source
 from nbsal.explain.reply_settings import ReplySettings, plain_settings
+from nbsal.explain.reply_ways import check_runs_here, check_written, measure_ways, passes_of
 from nbsal.explain.scoring import served
 from nbsal.explain.scoring.hops import SUMMED_HOPS, no_rows
 from nbsal.explain.scoring.reply_experiment import ReplyExperiment, hide_units
@@ -27,6 +28,7 @@ from nbsal.explain.scoring.rows import Rows, default_number, score_rows
 from nbsal.explain.scoring.running import Explains, ReplyMethod
 from nbsal.explain.scoring.statistics import token_statistics
 from nbsal.explain.sentences.evidence import evidence_level, measure, subsets
+from nbsal.explain.sentences.outcomes import WAYS
 from nbsal.methods.base import REGISTER, Method
 from nbsal.methods.default import ReplySize, check_reply_fits
 from nbsal.methods.perturbation import Perturbation
@@ -53,6 +55,8 @@ def explain_reply(
 ) -> dict[str, Answer]:
     """Why a model replies what it does, by each of some explainers of it; see `nbsal.answer`."""
     subject = next(iter(explainers.values())).subject
+    if settings.check == WAYS:
+        check_runs_here(subject)
     if (server := served.server_of(subject)) is not None:  # count before anything is sent
         server.caller.check(plan_reply(explainers, asked, reply, settings).calls)
     methods = [explainer.method for explainer in explainers.values()]
@@ -68,13 +72,18 @@ def explain_read(
     ablation = Ablation(subject, settings.batch_size)
     experiment = hide_units(ablation, reading, reading.units(level), number=settings.number)
     steps = len(reading.reply_ids) * len(explainers)
-    passes_of_check = settings.check * len(subsets(experiment))
+    in_ways = settings.check == WAYS
+    if in_ways:
+        check_written(reading.prompt)
+    passes_of_check = bool(settings.check) * len(subsets(experiment)) + (passes_of(experiment) if in_ways else 0)
     with Meter(steps + passes_of_check, settings.progress, settings.cancel) as meter, ablation.reading_once():
         answers = explain_reading(explainers, reading, origin, settings, meter, ablation)
         if not settings.check or settings.number == AGREEMENT:
             return answers
         try:
             evidence = measure(experiment, meter, level)
+            if in_ways and evidence is not None:
+                evidence = measure_ways(experiment, evidence, meter)
         except STOPS as error:
             error.partial = answers.get("", answers)
             raise

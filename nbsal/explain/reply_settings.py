@@ -5,11 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from threading import Event
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from nbsal.explain.prompt.chat import parse_template
 from nbsal.explain.prompt.sources import LAYOUTS, PLAIN
 from nbsal.explain.scoring.hops import check_hops
+from nbsal.explain.sentences.outcomes import WAYS
 from nbsal.model.target import NUMBERS
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import transformers
@@ -41,7 +42,7 @@ class ReplySettings:
     batch_size: int | None = None
     hops: Any = 0
     citations: bool = False
-    check: bool = True
+    check: bool | Literal["ways"] = True
     progress: Progress = True
     cancel: Event | None = None
     on_token: Callable[[str], None] | None = None
@@ -57,6 +58,9 @@ class ReplySettings:
             raise UnknownName("number", self.number, NUMBERS)
         if self.layout not in LAYOUTS:
             raise UnknownName("layout", self.layout, LAYOUTS)
+        if self.check not in (True, False, WAYS):
+            message = f"check={self.check!r:.60} must be True, False or {WAYS!r}."
+            raise InputError(message, argument="check", value=self.check)
         check_hops(self.hops)
 
     @classmethod

@@ -11,7 +11,8 @@ import traitlets
 
 from nbsal.explain.explained import Explanation
 from nbsal.explain.lazy import Explainer, HiddenWords, checking
-from nbsal.explain.sentences.decision_facts import PASSES, Check, Outcome, Search, budget
+from nbsal.explain.sentences.decision_facts import PASSES, Check, Search, budget
+from nbsal.explain.sentences.outcomes import Outcome
 from nbsal.explain.sentences.statement import Statement
 from nbsal.methods.lazy import Ablation, Subject
 from nbsal.support.errors import Cancelled

@@ -11,12 +11,12 @@ from nbsal.explain.sentences.decision_facts import (
     Check,
     DecisionFacts,
     HeadsOff,
-    Outcome,
     Search,
     candidates,
     choose_named,
     with_smallest,
 )
+from nbsal.explain.sentences.outcomes import Outcome
 from nbsal.explain.sentences.statement import statement
 from nbsal.model.loading.plain_values import from_plain, to_plain
 from nbsal.render.headline import plain

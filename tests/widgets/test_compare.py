@@ -8,7 +8,8 @@ import pytest
 
 import nbsal
 from nbsal.evaluation.rankings import kendall
-from nbsal.explain.sentences.decision_facts import Candidate, Check, Outcome
+from nbsal.explain.sentences.decision_facts import Candidate, Check
+from nbsal.explain.sentences.outcomes import Outcome
 from nbsal.render.headline import confidence, percent
 from nbsal.render.scores import score_text
 from nbsal.render.sheet import Line

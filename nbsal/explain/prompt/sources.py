@@ -1,6 +1,6 @@
 """What a reply may come from: a prompt or messages, and documents, each in the user's own words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -16,6 +16,7 @@ PLACEHOLDER = "{documents}"
 PLAIN, NUMBERED = LAYOUTS = ("plain", "numbered")  # of documents that stand in a message or a prompt
 CALL = "call"  # a kind of source: a call of a tool
 STRUCK = "struck out"  # of a source that a prompt was written again without
+Write = Callable[[str, Sequence[Span]], str]  # a text written again without some spans
 BETWEEN = "\n\n"  # between documents, and between them and what follows
 
 
@@ -239,14 +240,32 @@ def chat_request(turns: Sequence[Turn], documents: Sequence[Source], templated: 
     )
 
 
-def cut_spans(request: Request, hidden: Mapping[int, Sequence[Span]]) -> Request:
-    """The request without some spans of its sources, by number; a document of which nothing is left is left out.
+def cut(text: str, spans: Sequence[Span]) -> str:
+    """A text without some spans; the placeholder stays.
 
     A span takes the white space before it along, unless it ends in white space itself, and what then begins or ends the
-    text has no white space there that the text had not. The placeholder stays.
+    text has no white space there that the text had not.
+
+    >>> cut("A warm and funny film.", [(0, 1), (6, 10)])
+    'warm funny film.'
     """
+    stays = [True] * len(text)
+    for start, end in spans:
+        before = text[:start]
+        first = start if text[start:end] != text[start:end].rstrip() else len(before.rstrip())
+        stays[first:end] = [False] * (end - first)
+    if PLACEHOLDER in text:
+        at = text.index(PLACEHOLDER)
+        stays[at : at + len(PLACEHOLDER)] = [True] * len(PLACEHOLDER)
+    shorter = "".join(character for character, kept in zip(text, stays, strict=True) if kept)
+    shorter = shorter if text[:1].isspace() else shorter.lstrip()
+    return shorter if text[-1:].isspace() else shorter.rstrip()
+
+
+def rewrite(request: Request, hidden: Mapping[int, Sequence[Span]], write: Write = cut) -> Request:
+    """The request without some spans of its sources, by number; a document of which nothing is left is left out."""
     left = [
-        replace(source, text=_cut(source.text, hidden.get(number, ())))
+        replace(source, text=write(source.text, hidden.get(number, ())))
         for number, source in enumerate(request.sources)
         if source.status != STRUCK
     ]
@@ -265,20 +284,6 @@ def _without_calls(message: Mapping[str, Any], sources: tuple[Source, ...]) -> T
         pairs = zip(message[CALLS], sources[1:], strict=True)
         message = {**message, CALLS: [call if source.text else tool_calls.hidden(call) for call, source in pairs]}
     return message, sources
-
-
-def _cut(text: str, spans: Sequence[Span]) -> str:
-    stays = [True] * len(text)
-    for start, end in spans:
-        before = text[:start]
-        first = start if text[start:end] != text[start:end].rstrip() else len(before.rstrip())
-        stays[first:end] = [False] * (end - first)
-    if PLACEHOLDER in text:
-        at = text.index(PLACEHOLDER)
-        stays[at : at + len(PLACEHOLDER)] = [True] * len(PLACEHOLDER)
-    shorter = "".join(character for character, kept in zip(text, stays, strict=True) if kept)
-    shorter = shorter if text[:1].isspace() else shorter.lstrip()
-    return shorter if text[-1:].isspace() else shorter.rstrip()
 
 
 def _with_documents(

@@ -1,7 +1,7 @@
 """The experiment on a reply: units of its sources are hidden, and the reply's tokens are scored again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from nbsal.ablation.served import RewrittenText, ServedText
 from nbsal.ablation.texts import REMOVE, TEXT
 from nbsal.explain.prompt.prompts import encode, renderer
 from nbsal.explain.prompt.reading import Prompt, PromptWithReply, Unit, words
-from nbsal.explain.prompt.sources import CALL, Request, Source, cut_spans
+from nbsal.explain.prompt.sources import CALL, Request, Source, Write, cut, rewrite
 from nbsal.explain.scoring import served
 from nbsal.model.served.queries import Query
 from nbsal.model.subject import Subject
@@ -54,9 +54,20 @@ class ReplyExperiment(Experiment):
             return self.text.hidden(self.ablation.leaves_out(self.text))
         return "cut out of the text, which is tokenized anew"
 
+    def prompts(self, subsets: Any) -> list[tuple[int, ...]]:
+        """The tokens of the prompt that is written for each subset of units."""
+        assert isinstance(self.text, ReplyText) and self.text.write is not None, "others are not written"
+        return [tuple(self.text.write(stays)) for stays in self.tokens(subsets)]
+
     def with_reading(self, reading: PromptWithReply) -> "ReplyExperiment":
         """The same hiding in another reply to the same prompt."""
         return hide_units(self.ablation, reading, self.parts, self.way)
+
+    def replacing(self, write: Write) -> "ReplyExperiment":
+        """The same units written again in another text, which is tokenized anew."""
+        assert isinstance(self.text, ReplyText), "a server has ways of its own"
+        shortened = _Shortened(self.ablation.subject, self.reading.prompt, self.parts, write)
+        return replace(self, text=replace(self.text, way=TEXT, write=shortened), way=TEXT)
 
     def with_units(self, units: Sequence[Unit], way: str | int | None = None) -> "ReplyExperiment":
         """The same hiding of other units, or hiding them in another way."""
@@ -112,11 +123,12 @@ def _text(
 
 @dataclass(frozen=True)
 class _Shortened:
-    """The prompt that a user would send without some of its units."""
+    """The prompt that a user would send without some of its units, or with what `write` puts in their place."""
 
     subject: Subject
     prompt: Prompt
     parts: tuple[Unit, ...]
+    write: Write = cut
 
     def __call__(self, stays: Flags) -> tuple[int, ...]:
         """Its tokens, for the tokens of the whole prompt that stay; never none at all."""
@@ -136,7 +148,7 @@ class _Shortened:
             spans.setdefault(unit.source, []).append(unit.span)
             for number in {self.prompt.owners[token] for token in unit.tokens} - {unit.source}:
                 spans.setdefault(number, []).append((0, len(self.prompt.sources[number].text)))
-        return cut_spans(self.prompt.origin[0], spans)
+        return rewrite(self.prompt.origin[0], spans, self.write)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any, Literal
 
 from nbsal.explain.sentences.function_words import is_function_word
+from nbsal.explain.sentences.outcomes import MOST_WAYS, ONLY, WAYS, Effect, HidingWay, Outcome, effects_frame
 from nbsal.render.headline import confidence
 from nbsal.render.scores import value_text
 from nbsal.support.errors import InputError
@@ -57,17 +58,6 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What the model does without some words: its prediction ("" where nothing is decided), the value of the target."""
-
-    prediction: str
-    value: float
-
-
-Effect = tuple[tuple[str, ...], str, Outcome]  # what was hidden, the kind of set, and what the model then does
-
-
-@dataclass(frozen=True)
 class Search:
     """What a search through further sets of words came to: `words` turn the decision to `outcome`, or are none.
 
@@ -105,18 +95,21 @@ class Check:
     first: bool = False
     search: Search | None = None
     unit: HiddenUnit = "word"
+    ways: tuple[HidingWay, ...] = ()  # of hiding what the sentence names, where it was hidden in several
 
     def to_frame(self) -> "pandas.DataFrame":
         """A row for each set that was hidden, the whole text first: what is hidden, why, and what comes out.
 
-        `kind` says whether candidates were hidden "alone" or "together", or others at "random"; `change` is that of
-        the value from the whole text, and `outcome` is the prediction.
+        `kind` says whether candidates were hidden "alone" or "together", or others at "random", or in which of several
+        ways; `change` is that of the value from the whole text, and `outcome` is the prediction.
         """
         rows: list[Effect] = [((), "nothing", self.whole)]
         rows += [((word.text,), "alone", outcome) for word, outcome in zip(self.candidates, self.alone, strict=False)]
         if len(self.named) > 1:
             rows.append((tuple(self.candidates[number].text for number in self.named), "together", self.together))
         rows += [((plural(self.drawn, self.unit),), "random", outcome) for outcome in self.random]
+        texts = [self.candidates[number].text for number in self.reported]
+        rows += [(way.hidden(texts), way.name, way.outcome) for way in self.ways]
         return effects_frame(rows)
 
     @property
@@ -124,7 +117,13 @@ class Check:
         """Whether hiding the words that scores name changes much, little, or less than hiding another word."""
         if self.rival is not None:
             return "contradicted"
-        return "supported" if self.counts(self.together) and not self.as_much else "weak"
+        held = not self.ways or self.holding >= MOST_WAYS * len(self.ways)
+        return "supported" if held and self.counts(self.together) and not self.as_much else "weak"
+
+    @property
+    def holding(self) -> int:
+        """In how many ways of hiding the words that the sentence names count, and no random words do as much."""
+        return sum(map(self.holds, self.ways))
 
     @property
     def tried(self) -> int:
@@ -173,6 +172,11 @@ class Check:
         return best if best not in leading and (alone_turns or (larger and beats)) else None
 
     @property
+    def reported(self) -> tuple[int, ...]:
+        """The numbers of the candidates that the sentence tells of: the rival, or the named ones."""
+        return self.named if self.rival is None else (self.rival,)
+
+    @property
     def stated(self) -> Outcome:
         """The outcome that the sentence tells: without the rival, or without the named words."""
         return self.together if self.rival is None else self.alone[self.rival]
@@ -204,6 +208,13 @@ class Check:
         gain = more.value - fewer.value if self.raises else fewer.value - more.value
         scale = 1.0 if self.probable else abs(self.whole.value)
         return gain >= MATTERS * scale or (self.turns(more) and not self.turns(fewer))
+
+    def holds(self, way: HidingWay) -> bool:
+        """Whether the words count in one way; alone they must leave the decision as it is, more so than random ones."""
+        effect, others = self.effect(way.outcome), [self.effect(outcome) for outcome in way.random]
+        if way.name == ONLY:
+            return not self.turns(way.outcome) and all(other > effect for other in others)
+        return self.counts(way.outcome) and all(other < effect for other in others)
 
 
 @dataclass(frozen=True)
@@ -250,21 +261,14 @@ class DecisionFacts:
         return self.target if self.contrary else self.prediction
 
 
-def effects_frame(effects: Sequence[Effect]) -> "pandas.DataFrame":
-    """What hiding does: a row for each set, and first the whole text, from which `change` is measured."""
-    rows = [(hidden, kind, outcome.value, outcome.prediction) for hidden, kind, outcome in effects]
-    frame = pandas.DataFrame(rows, columns=["hidden", "kind", "value", "outcome"])
-    frame.insert(3, "change", frame["value"] - frame["value"].iloc[0])
-    return frame
-
-
 def budget(passes: Any) -> int:
     """The number of forward passes that a check may take; True stands for the usual number."""
     if passes is True:
         return PASSES
     if isinstance(passes, int) and FEWEST_PASSES <= passes <= MOST_PASSES:
         return passes
-    message = f"check={passes!r:.60} must be True, False or a number of passes from {FEWEST_PASSES} to {MOST_PASSES:,}."
+    number = f"a number of passes from {FEWEST_PASSES} to {MOST_PASSES:,}"
+    message = f"check={passes!r:.60} must be True, False or {number}; of the decision about a text, also {WAYS!r}."
     raise InputError(message, argument="check", value=passes)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from nbsal.ablation import tables
 from nbsal.explain.prompt.reading import PromptWithReply, Unit
 from nbsal.explain.scoring.lazy import ReplyExperiment
+from nbsal.explain.sentences.outcomes import MASKED, NAMES, ONLY
 from nbsal.methods.lazy import tokenize
 from nbsal.model.target import BEST
 from nbsal.support.arrays import Flags, Floats
@@ -23,6 +24,37 @@ JOINTS = ":.,-/'’&"  # between words without a space: "9:05", "well-known"
 Mask = Flags
 Place = tuple[int, int | None]  # a source, and the number of a sentence or word of it, or None for all of it
 Level = Literal["sentence", "word"]
+
+
+@dataclass(frozen=True)
+class PartWay:
+    """What is left of a part of a reply, as a log-probability, with a place hidden in one way."""
+
+    name: str
+    value: float
+    likelihood: float | None = None  # of the prompt that this makes: the mean log-probability of its tokens
+
+    def hidden(self, name: str) -> str:
+        """What is hidden for the sake of a place."""
+        return f"all but {name}" if self.name == ONLY else name
+
+
+@dataclass(frozen=True, eq=False)
+class SourceWay:
+    """The log-probabilities of a reply with each place hidden in one way, or as the only one left, [place, token].
+
+    `likelihood` says how likely the model finds each prompt that this makes: the mean log-probability of its tokens. It
+    is None where the model does not write the prompt, as in encoder-decoders.
+    """
+
+    name: str
+    logprob: Floats
+    likelihood: Floats | None = None
+
+    def part(self, row: int, tokens: Sequence[int]) -> PartWay:
+        """What is left of some tokens without a place."""
+        likelihood = None if self.likelihood is None else float(self.likelihood[row])
+        return PartWay(self.name, float(self.logprob[row, list(tokens)].sum()), likelihood)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +75,13 @@ class Evidence:
     instead: tuple[tuple[str, ...], ...]
     way: str
     level: Level = "sentence"
+    ways: tuple[SourceWay, ...] = ()  # in which else the places were hidden
+    likelihood: float | None = None  # of the whole prompt
+
+    def in_ways(self, row: int, tokens: Sequence[int]) -> tuple[PartWay, ...]:
+        """What is left of some tokens without a place in each way."""
+        ways = (*self.ways, SourceWay(MASKED, self.without))
+        return tuple(way.part(row, tokens) for way in sorted(ways, key=lambda way: NAMES.index(way.name)))
 
     @property
     def candidates(self) -> list[int]:

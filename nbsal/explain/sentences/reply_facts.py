@@ -11,12 +11,12 @@ from nbsal.explain.prompt.reading import PromptWithReply
 from nbsal.explain.prompt.sources import CALL, Source
 from nbsal.explain.prompt.tool_calls import TOOL
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
-from nbsal.explain.sentences.decision_facts import Effect, Outcome, effects_frame
 from nbsal.explain.sentences.evidence import (
     LEAST,
     NEAR,
     Evidence,
     Level,
+    PartWay,
     Place,
     carriers,
     hides,
@@ -27,6 +27,7 @@ from nbsal.explain.sentences.evidence import (
 )
 from nbsal.explain.sentences.function_words import is_function_word
 from nbsal.explain.sentences.hop_words import Route
+from nbsal.explain.sentences.outcomes import Effect, Outcome, effects_frame
 from nbsal.support.arrays import Floats
 from nbsal.support.lazy import pandas
 
@@ -63,6 +64,7 @@ class SourceCandidate:
     score: float
     without: float = 0.0  # log-probability, or log-odds against the rival
     instead: str = ""  # the likeliest token in place of the first one
+    ways: tuple[PartWay, ...] = ()  # what is left in each way of hiding it
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,14 @@ class PartFacts:
     through: Route | None = None  # if the scores were followed through the reply
     count: int = 1
     minor: bool = False
+    likelihood: float | None = None  # of the prompt: the mean log-probability of its tokens
 
     def to_frame(self) -> "pandas.DataFrame":
         """A row for each candidate that was left out, and for all documents (or sources) together."""
         effects: list[Effect] = [((), "nothing", Outcome(self.part, self.before or 0.0))]
         effects += [((c.name.text,), "alone", Outcome(c.instead or self.part, c.without)) for c in self.candidates]
+        for c in self.candidates:
+            effects += [((way.hidden(c.name.text),), way.name, Outcome("", way.value)) for way in c.ways]
         together = tuple(c.name.text for c in self.candidates if c.is_document == self.has_documents)
         return effects_frame([*effects, (together, "together", Outcome("", self.nothing or 0.0))])
 
@@ -211,9 +216,7 @@ class ReplyFacts:
     scores: ScoreMatrix
     evidence: Evidence | None
     method: str
-    route: Callable[[Sequence[int]], Route] | None = (
-        None  # to some tokens, if the scores were followed through the reply
-    )
+    route: Callable[[Sequence[int]], Route] | None = None  # to some tokens, if scores were followed through the reply
     level: Level = "sentence"  # of what sentences name where nothing was left out
 
     def part(self, tokens: Sequence[int] = (), scores: Floats | None = None) -> PartFacts:
@@ -234,12 +237,14 @@ class ReplyFacts:
             return PartFacts(part, "", self.method, shared, proposed, through=through, minor=minor)
         without = self.evidence.without[rows][:, at].sum(1).tolist()
         instead = [word_of(self.evidence.instead[row][at[0]]) for row in rows]
+        ways = [self.evidence.in_ways(row, at) for row in rows if self.evidence.ways] or [()] * len(rows)
         measured = tuple(
-            replace(each, score=score, without=left, instead=token)
-            for each, score, left, token in zip(named, sums, without, instead, strict=True)
+            replace(each, score=score, without=left, instead=token, ways=in_ways)
+            for each, score, left, token, in_ways in zip(named, sums, without, instead, ways, strict=True)
         )
         before, nothing = (float(row[at].sum()) for row in (self.evidence.logprob, self.evidence.nothing))
-        return PartFacts(part, "", self.method, shared, measured, before, nothing, through, len(at), minor)
+        likelihood = self.evidence.likelihood
+        return PartFacts(part, "", self.method, shared, measured, before, nothing, through, len(at), minor, likelihood)
 
     def _route(self, tokens: Sequence[int]) -> Route | None:
         """What carried scores to some tokens, and what the first of these words depends on."""
@@ -301,7 +306,7 @@ def against(facts: PartFacts, rival: str, other: Evidence | None) -> PartFacts:
         return replace(facts, rival=rival, before=None, nothing=None)
     rows = [other.without[row, -1] for row in other.candidates]
     candidates = tuple(
-        replace(candidate, without=candidate.without - float(row))
+        replace(candidate, without=candidate.without - float(row), ways=())
         for candidate, row in zip(facts.candidates, rows, strict=True)
     )
     before, nothing = facts.before - float(other.logprob[-1]), facts.nothing - float(other.nothing[-1])

@@ -7,6 +7,7 @@ import numpy as np
 from nbsal.explain.sentences.decision_facts import State
 from nbsal.explain.sentences.evidence import LEAST
 from nbsal.explain.sentences.reply_facts import HALVED, PartFacts, SourceName
+from nbsal.explain.sentences.source_ways import holds_in_most, prompt_likelihoods, way_label, ways_text
 from nbsal.explain.sentences.statement import Statement
 from nbsal.render.headline import CLOSE, Phrase, confidence, number_word, percent, phrases
 
@@ -44,7 +45,8 @@ def headline(facts: PartFacts) -> list[Phrase]:
         part = f"“{facts.part}” " if 0 < len(facts.part) <= SHORT else ""
         would = phrases("the model would write “", ("against", instead), f"” ({part}{numbers}). ")
         reason = phrases(f" {verb} on ", _named(decisive.name), ": without it ", would if prefers else f"{numbers}. ")
-        return phrases(lead, reason, _agreement(facts), _through(facts))
+        checked = " ".join(filter(None, (_agreement(facts), ways_text(facts))))
+        return phrases(lead, reason, checked, _through(facts))
     if facts.together:
         alone = max((c for c in facts.candidates if c.is_document == facts.has_documents), key=facts.fall)
         alone_text = f"without {alone.name.text} alone {probability_text(facts, alone.without)}"
@@ -64,7 +66,12 @@ def statement(facts: PartFacts) -> Statement:
         (f"without {c.name.text}", probability_text(facts, c.without), facts.probability(c.without))
         for c in facts.candidates
     )
-    return Statement(headline(facts), _state(facts), carriers_text(facts), effects if facts.checked else ())
+    if facts.decisive is not None:
+        name, ways = facts.decisive.name.text, facts.decisive.ways
+        values = [(way_label(name, way), way.value) for way in ways]
+        effects += tuple((label, probability_text(facts, value), facts.probability(value)) for label, value in values)
+    lines = " ".join(filter(None, (carriers_text(facts), prompt_likelihoods(facts))))
+    return Statement(headline(facts), _state(facts), lines, effects if facts.checked else ())
 
 
 def _state(facts: PartFacts) -> State:
@@ -72,7 +79,7 @@ def _state(facts: PartFacts) -> State:
         return "unchecked"
     if facts.contradicted:
         return "contradicted"
-    return "supported" if facts.agrees else "weak"
+    return "supported" if facts.agrees and holds_in_most(facts) else "weak"
 
 
 def _agreement(facts: PartFacts) -> str:

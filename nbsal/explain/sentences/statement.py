@@ -10,12 +10,12 @@ from nbsal.explain.sentences.decision_facts import (
     Check,
     DecisionFacts,
     HeadsOff,
-    Outcome,
     State,
     candidates,
     content_candidates,
     proposed,
 )
+from nbsal.explain.sentences.outcomes import ONLY, HidingWay, Outcome
 from nbsal.render.headline import (
     Phrase,
     change_words,
@@ -90,7 +90,8 @@ def statement(facts: DecisionFacts) -> Statement:
     if check is None or facts.heads_off is not None:
         return Statement(phrases(lead, " ", _scores(facts)), badge=NOT_CHECKED)
     checked = _Checked(facts, check)
-    sentence, effects = phrases(lead, " ", checked.sentence()), tuple(checked.effects())
+    sentence = phrases(lead, " ", checked.sentence(), checked.in_ways() if check.ways else "")
+    effects = tuple(checked.effects())
     return Statement(sentence, check.state, checked.line(), effects, checked.advice(), checked.badge())
 
 
@@ -218,7 +219,8 @@ class _Checked:
             return phrases("Without ", named, would, random, ".", self._other_side())
         if check.moves(check.together):
             as_much = f", but {self._draws_that(check.as_much, 'does', 'do')} as much ({self._largest_random()})"
-            return phrases("Without ", named, would, as_much if check.counts(check.together) else self._random(), ".")
+            random = as_much if check.counts(check.together) and check.as_much else self._random()
+            return phrases("Without ", named, would, random, ".")
         changing = sum(check.counts(outcome) for outcome in check.random)
         more = (
             f"; {self._draws_that(changing, 'changes', 'change')} more ({self._largest_random()})" if changing else ""
@@ -254,6 +256,7 @@ class _Checked:
             of = f", the largest change of {len(check.random)}" if len(check.random) > 1 else ""
             pairs.append((phrases(f"{self._count()}{of}"), check.largest_random.value))
         values = [(f"without {plain(names)}", value) for names, value in pairs]
+        values += [(self._in_way(way), way.outcome.value) for way in check.ways]
         return [(label, self.check.text(value), value if check.probable else None) for label, value in values]
 
     def advice(self) -> Advice:
@@ -275,6 +278,17 @@ class _Checked:
         if self.facts.contrary:
             return phrases(f", {name} would have {value}")
         return phrases(" it would still be ", ("class", outcome.prediction), f", at {value}")
+
+    def in_ways(self) -> list[Phrase]:
+        """In how many ways of hiding the words count."""
+        check = self.check
+        ways = f" counts in {check.holding} of {len(check.ways)} ways."
+        return phrases(" Hiding ", self._names(check.reported), ways)
+
+    def _in_way(self, way: HidingWay) -> str:
+        """What is hidden in a way, or left."""
+        names = plain(self._names(self.check.reported))
+        return f"only {names}" if way.name == ONLY else f"{names} {way.name}"
 
     def _random(self) -> str:
         return f" (random {self.check.unit}s: {self._bound()})" if self.check.random else ""

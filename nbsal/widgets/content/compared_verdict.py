@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from nbsal.explain.saliency import Saliency
-from nbsal.explain.sentences.decision_facts import HALF, Check, Outcome
+from nbsal.explain.sentences.decision_facts import HALF, Check
+from nbsal.explain.sentences.outcomes import Outcome
 from nbsal.explain.sentences.statement import NOT_CHECKED, Statement, named_words
 from nbsal.render.headline import Phrase, change_words, phrases
 from nbsal.render.scores import value_text
