@@ -28,6 +28,7 @@ SHOWN = 200  # characters of what a server says that an error repeats
 BUSY = (408, 425, 429, 500, 502, 503, 504, 529)  # worth another attempt
 SERVED = (200, 201)
 TUNNEL = re.compile(r"Tunnel connection failed: (\d+)")  # what http.client says of a proxy
+NO_MODEL = re.compile("invalid model name|not a valid model|model_not_found")  # LiteLLM, OpenRouter, llama-cpp-python
 T = TypeVar("T")
 # A reply of empty lists takes thirty times its bytes: one is parsed and read at a time.
 _PARSING = threading.Lock()
@@ -192,16 +193,17 @@ def _refusal(status: int, headers: Any, text: str, redact: Callable[[str], str])
         with suppress(ValueError):
             host = redact(urlsplit(headers.get("Location") or "").netloc.rpartition("@")[2] or host)
         return Failure(f"redirects to {host:.200}, which is not followed with a key; pass that address as url", status)
-    no_model = status == 404 and "model" in text[:PIECE].lower()
-    known = "knows no such model" if no_model else "knows no such address"
-    url = "" if no_model else "; the url usually ends in /v1"
+    start = text[:PIECE].lower()
+    no_model = "model" in start if status == 404 else status == 400 and bool(NO_MODEL.search(start))
     named = {
         401: "refuses the key (401); set NBSAL_API_KEY, or pass another key",
         407: f"cannot be reached: the proxy refuses its login (407): {_excerpt(text, redact)}",
         403: "refuses the key (403); set NBSAL_API_KEY, or pass another key",
-        404: f"{known} (404): {_excerpt(text, redact)}{url}",
+        404: f"knows no such address (404): {_excerpt(text, redact)}; the url usually ends in /v1",
     }
     message = named.get(status, f"answered with status {status}: {_excerpt(text, redact)}")
+    if no_model:
+        message = f"knows no such model ({status}): {_excerpt(text, redact)}"
     return Failure(message, status, status in BUSY, _wait(headers.get("Retry-After")), no_model)
 
 

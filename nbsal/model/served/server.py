@@ -210,14 +210,13 @@ class Server:
             return detected
         refusals = dict[Form, ServerError]()
         for form in forms(reads):
-            if all(other.path != form.path or error.status != 404 for other, error in refusals.items()):
-                if not (refusal := self._try(form, example, meter)):
-                    self._forms[reads] = form
-                    return form
-                refusals[form] = refusal
-        if all(error.status == 404 for error in refusals.values()):
-            raise ServerError(f"The server {self.endpoint.address} {next(iter(refusals.values()))}.", status=404)
-        reasons = dict.fromkeys(f"{form.name}: {error}" for form, error in refusals.items())
+            if not (refusal := self._try(form, example, meter)):
+                self._forms[reads] = form
+                return form
+            if not refusals and refusal.status == 404:  # every server has the path of the first form
+                raise ServerError(f"The server {self.endpoint.address} {refusal}.", status=404)
+            refusals[form] = refusal
+        reasons = dict.fromkeys(f"{form.name}: {error}" for form, error in refusals.items() if error.status != 404)
         needs = " Messages need the model's tokenizer (tokenizer=...), unless the server is vLLM or llama.cpp."
         chat = needs if reads == "chat" else ""
         problem = f"{self.description} gives no log-probabilities of a reply ({'; '.join(reasons)})."
