@@ -314,6 +314,7 @@ class Answer(Explained):
         place = f", layer {layer}" if isinstance(layer, int) else ""
         written = "reply written by the model" if self.provenance.get("reply") == "generated" else "given reply"
         model = model_name(str(self.provenance.get("model", "")))
+        model += ", behind a server" if str(self.provenance.get("server", "")).startswith("http") else ""
         lines = [*filter(None, [model]), f"{self.label}{place}, {self.number}", written]
         if changes := self.provenance.get("change"):
             gaps, sizes = np.abs(self.provenance["gap"]).sum(), np.abs(changes).sum()

@@ -193,9 +193,11 @@ class AnswerPicture:
 
 
 def reply_likelihood(answer: Any) -> str:
-    """How likely the model finds the reply, and of how many tokens."""
+    """How likely the model finds the reply, and of how many tokens, unless words stand for them."""
     content = answer.reading.content
     likely = sentences.likelihood_text([answer.statistics.logprob[token] for token in content])
+    if "tokens" in answer.provenance:
+        return likely
     return f"{likely} \N{MIDDLE DOT} {plural(len(content), 'token')}"
 
 

@@ -289,11 +289,7 @@ class Answers(Shading, MethodTraits, View):
             texts = [*(source.text for source in result), ""]
             return {"_sources": parts.sources_trait(result), "_tokens": wire.pack(texts, []), "_draft": ""}
         answer = result.answer
-        way = (
-            [f"sources {answer.evidence.way}"]
-            if answer.evidence is not None
-            else ["not checked by leaving out sources"]
-        )
+        way = [parts.way_text(answer)]
         if answer.method != self.method and answer.hops != 0:
             way.append(f"{answer.label}, not {label_of(self.method)}, through the reply")
         added = not answer.linear and (answer.running is None or answer.hops != 0)

@@ -214,5 +214,5 @@ def read_tokens(form: Form, reply: Any) -> tuple[list[Token], int]:
     except BROKEN:
         tokens = []
     if not tokens:
-        raise ServerError(f"The server's reply has no {form.name} of the prompt.")
+        raise ServerError(f"The server's reply has no {form.name}.")
     return tokens, generated
