@@ -111,9 +111,11 @@ def vllm(model, path, body):
 
 
 def litellm(model, path, body):
-    """LiteLLM in front of vLLM: it passes on what it does not know, and what comes back."""
+    """LiteLLM in front of vLLM: it passes on what it does not know, and what comes back, but no ids (hosted_vllm)."""
     if body.get("model") != NAME:
         return error(400, f"{path}: Invalid model name passed in model={body.get('model')}. Call `/v1/models`")
+    if not isinstance(body.get("prompt", ""), str):
+        return error(500, "Unmapped prompt format. Your prompt is neither a list of strings nor a string.")
     return vllm(model, path, body)
 
 
@@ -284,6 +286,8 @@ class Handler(BaseHTTPRequestHandler):
         _, name, rest = self.path.split("/", 2)
         self.calls[hashlib.sha256(self.path.encode() + body).hexdigest()] += 1
         if self.headers.get("Authorization") != f"Bearer {KEY}":
+            if name == "litellm" and "Authorization" in self.headers:
+                return self.reply(*error(400, "No connected db."))
             return self.reply(401, {"error": {"message": f"Incorrect API key: {self.headers.get('Authorization')}"}})
         return self.reply(*SERVERS[name](self.model, f"/{rest}", json.loads(body)))
 

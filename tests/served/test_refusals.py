@@ -49,12 +49,14 @@ def test_a_server_without_log_probabilities_is_refused_before_it_writes(asked):
 
 NOT_FOUND = {"detail": "Not Found"}
 NO_MODEL = {"error": {"message": "The model `some-model` does not exist.", "type": "NotFoundError", "code": 404}}
-BAD_MODEL = {
-    "error": {"message": "/completions: Invalid model name passed in model=some-model", "code": "400"}
-}  # LiteLLM
+BAD_MODEL = {"error": {"message": "/completions: Invalid model name passed in model=some-model", "code": "400"}}
+BAD_KEY = {"error": {"message": "No connected db.", "type": "no_db_connection", "code": "400"}}  # both of LiteLLM
 
 
-@cases("status, content", [("404 No", NOT_FOUND), ("404 No", NO_MODEL), ("400 No", BAD_MODEL), ("401 No", {})])
+@cases(
+    "status, content",
+    [("404 No", NOT_FOUND), ("404 No", NO_MODEL), ("400 No", BAD_MODEL), ("401 No", {}), ("400 No", BAD_KEY)],
+)
 def test_a_wrong_path_model_or_key_is_found_by_one_request(status, content):
     tokenizer = nbsal.load("demo/notes").tokenizer
     for asked, settings in ((PROMPT, {}), (CHAT, {}), (CHAT, {"tokenizer": tokenizer})):

@@ -3,6 +3,7 @@
 import pytest
 
 import nbsal
+from nbsal.model.served import calls
 from nbsal.model.served.queries import Query
 from nbsal.support.errors import ServerError
 from nbsal.support.progress import Meter
@@ -21,6 +22,11 @@ ROWS = {
 }  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(calls, "FIRST", 0.005)
+
+
 @pytest.fixture(scope="module")
 def address():
     with model_server.running() as url:
@@ -32,8 +38,8 @@ def notes():
     return nbsal.load("demo/notes", dtype="float64")
 
 
-def served(address, name, model=model_server.NAME, **settings):
-    return nbsal.load(nbsal.Endpoint(f"{address}/{name}/v1", model, model_server.KEY, **settings))
+def served(address, name, **settings):
+    return nbsal.load(nbsal.Endpoint(f"{address}/{name}/v1", model_server.NAME, model_server.KEY, **settings))
 
 
 def effects(subject, method, **settings):
@@ -71,12 +77,13 @@ def test_a_row_of_the_guide(name, address, notes, truth):
 
 
 @cases("name", ["vllm", "litellm", "ollama"])
-def test_servers_that_know_names_of_models_refuse_another_one_at_once(name, address):
-    for asked in (PROMPT, CHAT):
-        subject = served(address, name, "other")
-        with pytest.raises(ServerError):
-            nbsal.answer(subject, asked, progress=False)
-        assert subject.model.server.caller.sent == 1
+def test_another_model_and_another_key_are_refused_at_once(name, address):
+    for model, key in (("other", model_server.KEY), (model_server.NAME, "other"), (model_server.NAME, None)):
+        for asked in (PROMPT, CHAT):
+            subject = nbsal.load(nbsal.Endpoint(f"{address}/{name}/v1", model, key))
+            with pytest.raises(ServerError):
+                nbsal.answer(subject, asked, progress=False)
+            assert subject.model.server.caller.sent == 1
 
 
 def test_unknown_words_of_a_reply_are_nothing_to_llama_cpp(address, notes):
