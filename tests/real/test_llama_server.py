@@ -25,6 +25,7 @@ QUESTIONS = [
     ("Who lives in Oslo?", ["Mara lives in Oslo.", "Boris does.", "Mara.", "Mara, who has the keys."]),
     ("Who lives in Rouen?", ["Boris lives in Rouen.", "Mara does.", "Boris.", "Boris, who has no keys."]),
 ]
+PAIRS = [(asked, replies[number]) for number in range(4) for asked, replies in QUESTIONS]
 HIDING = [name for name, method in catalogue.every_method().items() if method.hides]
 SAMPLES = {"lime", "shapley", "kernel-shap", "contextcite", "ridge"}
 
@@ -72,7 +73,7 @@ def differences(smollm2, address):
     """The log-probabilities of twenty replies through the server, minus those of transformers: of tokens, and sums."""
     server, tokenizer = served(address, tokenizer=smollm2.tokenizer, parallel=1).model.server, smollm2.tokenizer
     queries = []
-    for asked, reply in [(asked, replies[number]) for number in range(4) for asked, replies in QUESTIONS]:
+    for asked, reply in PAIRS:
         message = [{"role": "user", "content": "\n\n".join([*DOCUMENTS, asked])}]
         prompt = tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False)
         queries.append(Query(*(tuple(tokenizer(text)["input_ids"]) for text in (prompt, reply))))
@@ -93,10 +94,15 @@ def test_log_probabilities_are_those_of_transformers(address, smollm2):
 @pytest.mark.full
 def test_log_probabilities_of_weights_in_four_bits(smollm2):
     """The server multiplies stored four bits by numbers that it rounds to eight."""
+    here = nbsal.Explainer(smollm2, "occlusion", way="text").method
     with llama_server.running(real.find("real/smollm2")) as address:
         tokens, sums = differences(smollm2, address)
+        subject = served(address, tokenizer=smollm2.tokenizer, parallel=1)
+        pairs = [(effects(explain(smollm2, *pair, here)), effects(explain(subject, *pair))) for pair in PAIRS]
+    alike = sum(ours.argmax() == theirs.argmax() for ours, theirs in pairs)
+    print(f"the same document has the largest effect on {alike} of {len(pairs)} replies")
     assert np.median(tokens) <= 0.1 and np.quantile(tokens, 0.95) <= 0.3
-    assert np.mean(sums <= 0.5) >= 0.9 and sums.max() <= 1
+    assert np.mean(sums <= 0.5) >= 0.9 and sums.max() <= 1 and alike >= 0.95 * len(pairs)
 
 
 def test_effects_of_documents_are_those_of_transformers(address, smollm2):
