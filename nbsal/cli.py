@@ -1,4 +1,4 @@
-"""The command line `nbsal`, with the commands explain, answer, corpus, audit, methods, arena, lab and doctor."""
+"""The command line `nbsal`: explain, answer, corpus, audit, citations, methods, arena, lab and doctor."""
 
 import argparse
 import gc
@@ -19,9 +19,9 @@ from typing import Any
 
 import nbsal
 from nbsal import doctor
-from nbsal.commands import arena, audit, corpus, methods, server
+from nbsal.commands import arena, audit, citations, corpus, methods, server
 from nbsal.commands.endpoint import add_endpoint, add_server, load_replier
-from nbsal.commands.shared import UNITS, add_hops, add_max_new_tokens, parse_target, write_page
+from nbsal.commands.shared import UNITS, add_hops, add_layout, add_max_new_tokens, parse_target, write_page
 from nbsal.render import html
 from nbsal.support.errors import FileError, InputError, MissingExtra, NbsalError, file_error
 from nbsal.support.lazy import pandas
@@ -105,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     _answer_parser(command("answer", "explain the reply of a language model by its sources"))
     corpus.add_arguments(command("corpus", "explain every text of a file and save the scores as Parquet"))
     audit.add_arguments(command("audit", "find what a classifier goes by, and which words are behind its mistakes"))
+    citations.add_arguments(command("citations", "say whether the replies of a file use the documents that they cite"))
     methods.add_arguments(command("methods", "list every method, with those to start with, or describe one"))
     arena.add_arguments(command("arena", "compare methods where it is known what decides"))
     lab = command("lab", "copy the tutorial notebooks and open them in JupyterLab")
@@ -168,6 +169,7 @@ def _answer_parser(answer: argparse.ArgumentParser) -> None:
         "--documents", type=Path, action="append", default=[], metavar="FILE",
         help="text file whose paragraphs (or lines, if no line is empty) are documents; repeat it for several",
     )  # fmt: skip
+    add_layout(answer)
     answer.add_argument("--model", help="as in `nbsal explain` (default demo/notes), or its name on the server")
     add_endpoint(answer)
     answer.add_argument("--reply", help="explain this reply (default: the model writes one)")
@@ -199,7 +201,7 @@ def _answer(options: argparse.Namespace) -> int:
     documents = [text[slice(*span)].strip() for text in texts for span in paragraphs(text)]
     chats = subject.tokenizer is not None and subject.tokenizer.chat_template
     asked = [{"role": "user", "content": options.question}] if chats else options.question
-    settings = {name: getattr(options, name) for name in ("unit", "number", "hops", "max_new_tokens")}
+    settings = {name: getattr(options, name) for name in ("layout", "unit", "number", "hops", "max_new_tokens")}
     if options.plan:
         explain = nbsal.Explainer(subject, options.method or "occlusion")
         print(explain.plan_reply(asked, options.reply, documents=documents, **settings))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nbsal.corpus.folder.manifest import RunSettings
 from nbsal.explain.answer import Answer
+from nbsal.explain.citations.subsets import citable
 from nbsal.explain.reply_settings import ASKED as ASKED_NAMES
 from nbsal.explain.saliency import Saliency
 from nbsal.model.loading.usage import PREDICTS_TOKENS
@@ -30,6 +31,10 @@ ROW, TEXT, PAIR, ASKED, ERROR = "text_id", "text", "pair", "asked", "error"
 ROW_COLUMNS = (ROW, TEXT, PAIR, ERROR, "prediction", "target", "probabilities", "dropped")
 TOKEN_COLUMNS = ("token_ids", "starts", "lengths", "special", "segments", "types")
 METHOD_SUFFIXES = ("", "_scale", "_ties", "_notes")
+CITATION = {  # of a reply; the columns of `Answer.citations`
+    "statement": pa.large_string(), "cites": pa.list_(pa.int32()), "says_so": pa.bool_(), "drop": pa.float64(),
+    "only": pa.float64(), "used_instead": pa.int32(), "quote_exact": pa.bool_(), "verdict": pa.string(),
+}  # fmt: skip
 SOURCE = ["unit", "text", "share", "score"]  # of a source of a reply; a unit has the first two
 KEY = b"nbsal"
 LEVEL = 12  # of zstd: at higher levels compression takes longer than a GPU takes to explain
@@ -139,6 +144,7 @@ def _reply_types(plan: RunSettings) -> Cells:
     types |= {"seed": pa.int64(), "units": units, "token_ids": whole, "tokens": pa.list_(text)}
     types |= {"starts": whole, "ends": whole, "special": pa.list_(pa.bool_()), "logprob": number, "rank": whole}
     types |= {"entropy": number, "drawn": number}
+    types |= {"documents": pa.int32(), "citations": pa.list_(pa.struct(list(CITATION.items())))}
     for name in plan.methods:
         types |= {name: sources, f"{name}_scores": pa.list_(number)}
     return types
@@ -175,6 +181,8 @@ def _reply_cells(plan: RunSettings, answers: Mapping[str, Answer]) -> Cells:
         "rank": statistics.rank,
         "entropy": statistics.entropy,
         "drawn": statistics.drawn,
+        "documents": len(citable(reading.prompt)),
+        "citations": _citations(answer) if plan.replies and plan.replies.get("citations") else None,
     }
     for name in plan.methods:
         answer = answers[name]
@@ -183,6 +191,14 @@ def _reply_cells(plan: RunSettings, answers: Mapping[str, Answer]) -> Cells:
         cells[name] = [] if sources is None else sources.to_dict("records")
         cells[f"{name}_scores"] = list(answer.unit_scores().astype(np.float32))
     return cells
+
+
+def _citations(answer: Answer) -> list[dict[str, Any]]:
+    """The citations of a reply with their verdicts; none without documents."""
+    if answer.subsets is None:
+        return []
+    frame = answer.citations()
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[return-value]
 
 
 def from_table(table: Any, at: int, name: str, plan: RunSettings, vocabulary: Sequence[str]) -> Saliency:

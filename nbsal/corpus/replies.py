@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from nbsal.corpus.parquet import ASKED
+from nbsal.corpus.parquet import ASKED, CITATION
 from nbsal.corpus.stored import Stored, reads_shards
+from nbsal.corpus.verdicts import verdict_shares
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked, positive_number
@@ -36,6 +37,31 @@ class Replies(Stored):
         pairs = zip(frame.to_dict("records"), frame[name].tolist(), strict=True)
         rows = [(row["text_id"], row["reply"], *source.values()) for row, sources in pairs for source in sources[:k]]
         return pandas.DataFrame(rows, columns=["text_id", "reply", "unit", "text", "share", "score"])
+
+    @reads_shards
+    def citations(self) -> "pandas.DataFrame":
+        """A row for each citation of every reply, as in `Answer.citations`, of a run with `citations=True`.
+
+        `position` is the first document that it cites, `documents` how many there are, and `words` the length of its
+        statement.
+        """
+        frame = self.to_frame(["text_id", "documents", "citations"]).dropna(subset=["citations"])
+        rows = [
+            {"text_id": text_id, "documents": documents, "position": min(cited["cites"], default=0)}
+            | {"words": len(cited["statement"].split()), **cited}
+            for text_id, documents, citations in frame.itertuples(index=False)
+            for cited in citations
+        ]
+        names = ["text_id", "documents", "position", "words", *CITATION]
+        return pandas.DataFrame(rows, columns=names).astype({"used_instead": "Int64"})
+
+    def verdicts(self, by: Any = None) -> "pandas.DataFrame":
+        """The share of each verdict on the citations of a reply, its mean over replies with a 95 % interval.
+
+        `by` compares groups: "position" (of the document), "documents" (how many), "words" (shorter and longer
+        statements), or a value for each row of the source, such as the system that wrote it.
+        """
+        return verdict_shares(self.citations(), by)
 
     @reads_shards
     def statistics(self) -> "pandas.DataFrame":

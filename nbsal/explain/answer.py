@@ -12,14 +12,31 @@ import numpy as np
 from nbsal.ablation.texts import REMOVE
 from nbsal.explain import answer_file
 from nbsal.explain import answer_tables as tables
-from nbsal.explain.answer_page import AnswerPicture, reply_likelihood, rivals_of
-from nbsal.explain.explained import NOTABLE_GAP, Explained, gap_advice, unchecked
+from nbsal.explain.answer_page import AnswerPicture, notes_of, reply_likelihood, rivals_of
+from nbsal.explain.answer_spans import explain_part, explain_rival
+from nbsal.explain.citations.cited import (
+    WRITTEN,
+    CitedReply,
+    citations_frame,
+    measure_citations,
+    most_passes,
+    quotes_frame,
+)
+from nbsal.explain.citations.fields import (
+    ExtractedReply,
+    FieldSource,
+    fields_frame,
+    measure_fields,
+    most_passes_of_fields,
+)
+from nbsal.explain.citations.subsets import DocumentSubsets
+from nbsal.explain.explained import Explained, unchecked
 from nbsal.explain.judgement import Judgement, JudgeSettings, judge
 from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics, Unit
 from nbsal.explain.prompt.reply_span import tokens_of
 from nbsal.explain.scoring.hops import ALL, SUMMED_HOPS, Count, Hops, check_hops, follow_answer
 from nbsal.explain.scoring.lazy import statistics
-from nbsal.explain.scoring.running import OF_ONE_TARGET, ReplyMethod, SpanSaliency
+from nbsal.explain.scoring.running import ReplyMethod, SpanSaliency
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
 from nbsal.explain.sentences.evidence import Evidence, Level, evidence_level, measure, subsets
 from nbsal.explain.sentences.hop_words import find_route, hide_words
@@ -27,15 +44,12 @@ from nbsal.explain.sentences.phrases import PhraseMatrix
 from nbsal.explain.sentences.reply_facts import PartFacts, ReplyFacts, part_text
 from nbsal.explain.sentences.reply_sentences import statement
 from nbsal.explain.sentences.statement import Statement
-from nbsal.model.target import Target
-from nbsal.render.headline import percent
-from nbsal.render.names import model_name
 from nbsal.render.sheet import Sheet
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter, Progress
-from nbsal.support.validation import checked, plural
+from nbsal.support.validation import checked
 
 SUMMED = "scores of the reply's tokens, added up; the view Answers explains the whole reply as one target"
 
@@ -66,6 +80,8 @@ class Answer(Explained):
     linear: bool
     provenance: dict[str, Any]
     evidence: Evidence | None = None  # what leaving out the sources changes
+    subsets: DocumentSubsets | None = None  # the same for documents, each alone and several together
+    field_sources: tuple[FieldSource, ...] | None = None  # where the values of a JSON reply are from
     followed: Hops | None = None  # scores of the tokens through the reply (see `through`), which all else shows
     running: ReplyMethod | None = field(default=None, repr=False)  # the model, to explain spans and rivals; not saved
 
@@ -165,18 +181,7 @@ class Answer(Explained):
         reply (see `through`); the provenance says what share arrived at each hop. With `check`, also measure what
         hiding words of the prompt does to the part, in at most 20 forward passes (or `check=32`).
         """
-        tokens, hops = self.tokens_of(span), self.hops_of(hops)
-        target = None if self.running is None else self.running.sum_target(tokens)
-        changes = self.provenance.get("change")
-        change = sum(changes[token] for token in tokens) if changes and max(tokens) < self.explained else None
-        saliency = self._saliency(self._span_scores(tokens), tokens, self._text_of(tokens), target, change, hops)
-        return self._still_running().check(saliency, check) if check else saliency
-
-    def _span_scores(self, tokens: Sequence[int]) -> Floats:
-        """The scores of some tokens as one target, not followed through the reply."""
-        if max(tokens) < self.explained and (self.linear or len(tokens) == 1):
-            return self.score_matrix.total(tokens)
-        return self._still_running().score_sum(tokens)
+        return explain_part(self, span, hops, check)
 
     def rather(self, token: Any, at: Any = None) -> SpanSaliency:
         """Explain why the reply has its token at index `at` rather than `token`: the difference of their numbers.
@@ -184,17 +189,7 @@ class Answer(Explained):
         The numbers are their logits or log-probabilities (see `nbsal.answer`). Without `at`, `token` is another whole
         reply to the same prompt: the scores are those of the prompt for this reply, minus those for the other.
         """
-        running = self._still_running()
-        if at is None:
-            scores = running.score_rival_reply(token)
-            return self._saliency(scores, self.reading.content, f"{self.text.strip()} - {token.strip()}", None)
-        places = tokens_of(self.reading, at, "at")
-        if len(places) != 1:
-            message = f"at={at!r} covers {len(places)} tokens. Name one, by its number."
-            raise InputError(message, argument="at", value=at)
-        target = running.rival_target(places[0], token)
-        scores = running.score_rival(places[0], target)
-        return self._saliency(scores, places, f"{self._text_of(places)} - {target.label}", target, hops=self.hops)
+        return explain_rival(self, token, at)
 
     def tokens_of(self, span: Any) -> list[int]:
         """Indices of the reply's tokens that lie in `span`."""
@@ -214,7 +209,7 @@ class Answer(Explained):
 
         `unit` is as in `nbsal.answer`, by default that of the answer. Subsets that were run before are not run again.
         """
-        experiment = self._still_running().experiment
+        experiment = self.still_running().experiment
         if unit is not None:
             experiment = experiment.with_units(self.reading.units(unit))
         return judge(self, experiment, JudgeSettings(k, random, subsets, seed), progress, cancel)
@@ -224,7 +219,7 @@ class Answer(Explained):
 
         A row for each layer and token: the rank and the log-probability of the reply's token, and the `k` best ones.
         """
-        return statistics.lens(self._still_running().explainer.subject, self.reading, layers, k)
+        return statistics.lens(self.still_running().explainer.subject, self.reading, layers, k)
 
     def speaks(self, layer: int, token: Any, tau: int = 10) -> "pandas.DataFrame":
         """The tokens of the prompt that a layer speaks of where it writes a token of the reply, likeliest first.
@@ -233,7 +228,7 @@ class Answer(Explained):
         listed with their probabilities and their positions.
         """
         (place, *_) = tokens_of(self.reading, token, "token")
-        return statistics.layer_tokens(self._still_running().explainer.subject, self.reading, layer, place, tau)
+        return statistics.layer_tokens(self.still_running().explainer.subject, self.reading, layer, place, tau)
 
     def sheet(self) -> Sheet:
         """The reply with its sources, shaded by what they add to it."""
@@ -272,9 +267,66 @@ class Answer(Explained):
         if self.evidence is not None:
             return self if followed is self.followed else replace(self, followed=followed)
         units = self.reading.units(self.evidence_level)
-        experiment = self._still_running().experiment.with_units(units, REMOVE)
+        experiment = self.still_running().experiment.with_units(units, REMOVE)
         with Meter(len(subsets(experiment)), progress, cancel) as meter:
             return replace(self, evidence=measure(experiment, meter, self.evidence_level), followed=followed)
+
+    def citations(
+        self, form: str | None = None, progress: Progress = False, cancel: Event | None = None
+    ) -> "pandas.DataFrame":
+        """Whether the reply uses what it cites: a row for each citation, with the statement that ends there.
+
+        Marks are [1], [1, 3], [doc 2], (Title), <cite>, 【1】 and footnote numbers, or what `form` matches, a regular
+        expression whose first group has the numbers. `cites` are those of the documents, from 1. `drop` is by how much
+        the statement's log-probability falls without them, `only` by how much it rises with them alone. `says_so` is
+        whether they have the statement's words, or make them likelier than other documents do. The `verdict` is
+        "supported"; "decoration" (they say so, but it would stand without them); "elsewhere" (from the document
+        `used_instead`); "not from the documents", or "unclear". `quote_exact` is whether they have its quotes, letter
+        by letter.
+        """
+        return citations_frame(self.cited(form), self.check_citations(form, progress, cancel).subsets)
+
+    def quotes(self) -> "pandas.DataFrame":
+        """A row for each quote in the reply: where it stands, there and in the document that has it most exactly."""
+        return quotes_frame(self.cited())
+
+    def cited(self, form: str | None = None) -> CitedReply:
+        """The reply with its citations."""
+        return CitedReply(self.reading, str(self.provenance.get(WRITTEN, self.text)), form)
+
+    def check_citations(self, form: str | None = None, progress: Progress = True, cancel: Event | None = None) -> Self:
+        """The answer with what `citations` needs: the reply scored with each document alone, and without groups."""
+        reply = self.cited(form)
+        if not (most := most_passes(reply)):
+            return self
+        if self.running is None and self.subsets is not None:
+            return self
+        with Meter(most, progress, cancel) as meter:
+            subsets = measure_citations(reply, self.still_running().experiment, self.subsets, meter)
+            meter.reach(most)  # there is nothing to run for statements that one document alone gives
+            return replace(self, subsets=subsets)
+
+    def fields(self, progress: Progress = False, cancel: Event | None = None) -> "pandas.DataFrame":
+        """Where the values of a JSON reply (or of lines "key: value") are from: a row for each.
+
+        The `document` is numbered from 1; `start` and `end` are the characters of it that write the value or, if no
+        document writes it, the sentence or line without which it falls most. These are hidden together with all copies
+        in all documents: `drop` is by how much the value's log-probability falls then, in nats. The `verdict` is "from
+        the documents"; "not from the documents" (none gives it, or it is likely without them), or "unclear". Equal
+        values are looked up by the words of their keys; a repeated one is judged together with its first mention.
+        """
+        return fields_frame(self.with_fields(progress, cancel).field_sources or ())
+
+    def with_fields(self, progress: Progress = True, cancel: Event | None = None) -> Self:
+        """The answer with what `fields` shows, which a file then holds: the reply scored with parts left out."""
+        reply = ExtractedReply(self.reading)
+        if self.field_sources is not None or not (most := most_passes_of_fields(reply)):
+            return self
+        with Meter(most, progress, cancel) as meter:
+            experiment = self.still_running().experiment
+            subsets, sources = measure_fields(reply, experiment, self.subsets, meter)
+            meter.reach(most)  # values that nothing gives have no place to hide
+        return replace(self, subsets=subsets, field_sources=sources)
 
     def _checked_hops(self) -> Hops | None:
         """The followed scores with what hiding words of the reply does, by one pass for each word."""
@@ -310,22 +362,7 @@ class Answer(Explained):
         )
 
     def notes(self) -> list[str]:
-        layer = self.provenance.get("parameters", {}).get("layer")
-        place = f", layer {layer}" if isinstance(layer, int) else ""
-        written = "reply written by the model" if self.provenance.get("reply") == "generated" else "given reply"
-        model = model_name(str(self.provenance.get("model", "")))
-        model += ", behind a server" if str(self.provenance.get("server", "")).startswith("http") else ""
-        lines = [*filter(None, [model]), f"{self.label}{place}, {self.number}", written]
-        if changes := self.provenance.get("change"):
-            gaps, sizes = np.abs(self.provenance["gap"]).sum(), np.abs(changes).sum()
-            share = gaps / sizes if sizes else 0.0
-            warning, advice = ("▲ ", gap_advice(self.provenance)) if share > NOTABLE_GAP else ("", "")
-            lines.append(f"{warning}scores miss the changes of the {self.number} by {percent(share)}{advice}")
-        if self.hops != 0:
-            lines.append(f"followed through the reply: {'all hops' if self.hops == ALL else plural(self.hops, 'hop')}")
-        if self.explained < len(self.ids):
-            lines.append(f"cancelled: the first {self.explained} of {plural(len(self.ids), 'token')} have scores")
-        return lines
+        return notes_of(self)
 
     def __repr__(self) -> str:
         return f"Answer({self.text!r:.60} | {self.statement().text()})"
@@ -341,42 +378,8 @@ class Answer(Explained):
         """The scores of some units, by default those of the answer, [reply token, unit]."""
         return self.followed_matrix.sums([unit.tokens for unit in (self.units if units is None else units)])
 
-    def _text_of(self, tokens: Sequence[int]) -> str:
-        spans = [self.reading.reply_spans[token] for token in tokens]
-        text = self.text[min(start for start, _ in spans) : max(end for _, end in spans)]
-        return text or self.reading.reply_tokens[tokens[0]]
-
-    def _saliency(
-        self,
-        scores: Floats,
-        tokens: Sequence[int],
-        target: str,
-        span_target: Target | None,
-        change: float | None = None,
-        hops: Count = 0,
-    ) -> SpanSaliency:
-        end = min(len(scores), self.reading.start + max(tokens))
-        probability = np.exp(self.statistics.logprob[list(tokens)].sum())
-        settings = {name: value for name, value in self.provenance.items() if name not in OF_ONE_TARGET}
-        if hops != 0:
-            followed = follow_answer(self, scores[None], hops)
-            scores, settings = followed.scores[0], settings | followed.provenance
-        elif change is not None:
-            settings |= {"change": change, "gap": float(scores.sum()) - change}
-        return SpanSaliency(
-            row=self.reading.up_to(end),
-            target=target.strip(),
-            prediction=self._text_of(tokens).strip(),
-            probabilities=np.array([probability]),
-            method=self.method,
-            provenance=settings | {"target": target.strip(), "number": self.number},
-            scores=np.array(scores[:end]),
-            tie_breaker=np.array(scores[:end]),
-            span_target=span_target,
-            running=None if span_target is None else self.running,
-        )
-
-    def _still_running(self) -> ReplyMethod:
+    def still_running(self) -> ReplyMethod:
+        """The model that explains; an error for an answer that a file holds."""
         if self.running is None:
             message = "This answer was loaded from a file, without its model. Call nbsal.answer again with reply=..."
             raise InputError(message, argument="span")

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from nbsal.explain.explained import NOTABLE_GAP, gap_advice
 from nbsal.explain.prompt.reading import PromptWithReply, Unit
+from nbsal.explain.scoring.hops import ALL
 from nbsal.explain.sentences import reply_facts
 from nbsal.explain.sentences import reply_sentences as sentences
 from nbsal.explain.sentences.phrases import PhraseMatrix
@@ -15,6 +17,7 @@ from nbsal.explain.text_sheet import share_blocks
 from nbsal.render import html
 from nbsal.render.headline import Phrase, percent, plain
 from nbsal.render.html import ScoredSpan
+from nbsal.render.names import model_name
 from nbsal.render.sheet import (
     Bar,
     Block,
@@ -158,6 +161,8 @@ class AnswerPicture:
         largest, low = html.largest_score(words), min(0.0, *self.facts.shares)
         texts, cards = share_texts(self.facts), []
         for number, (name, source) in enumerate(zip(self.names, self.reading.prompt.sources, strict=True)):
+            if not source.text:
+                continue  # a message that only calls tools
             marked = Marked([words[number]], largest, large=False)
             if unread := UNREAD.get(source.status):
                 cards.append(Card([marked, Note(unread)], name.label, name.title))
@@ -237,3 +242,23 @@ def _matrix_cell(share: float) -> ScoredSpan | str:
 def cell_text(share: float) -> str:
     """A share as a number of a percentage, or nothing for a small one."""
     return str(round(100 * share)).replace("-", "\N{MINUS SIGN}") if abs(share) >= LEAST else ""
+
+
+def notes_of(answer: Any) -> list[str]:
+    """See `Answer.notes`."""
+    layer = answer.provenance.get("parameters", {}).get("layer")
+    place = f", layer {layer}" if isinstance(layer, int) else ""
+    written = "reply written by the model" if answer.provenance.get("reply") == "generated" else "given reply"
+    model = model_name(str(answer.provenance.get("model", "")))
+    model += ", behind a server" if str(answer.provenance.get("server", "")).startswith("http") else ""
+    lines = [*filter(None, [model]), f"{answer.label}{place}, {answer.number}", written]
+    if changes := answer.provenance.get("change"):
+        gaps, sizes = np.abs(answer.provenance["gap"]).sum(), np.abs(changes).sum()
+        share = gaps / sizes if sizes else 0.0
+        warning, advice = ("▲ ", gap_advice(answer.provenance)) if share > NOTABLE_GAP else ("", "")
+        lines.append(f"{warning}scores miss the changes of the {answer.number} by {percent(share)}{advice}")
+    if answer.hops != 0:
+        lines.append(f"followed through the reply: {'all hops' if answer.hops == ALL else plural(answer.hops, 'hop')}")
+    if answer.explained < len(answer.ids):
+        lines.append(f"cancelled: the first {answer.explained} of {plural(len(answer.ids), 'token')} have scores")
+    return lines

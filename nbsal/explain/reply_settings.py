@@ -8,6 +8,7 @@ from threading import Event
 from typing import Any, Self
 
 from nbsal.explain.prompt.chat import parse_template
+from nbsal.explain.prompt.sources import LAYOUTS, PLAIN
 from nbsal.explain.scoring.hops import check_hops
 from nbsal.model.target import NUMBERS
 from nbsal.support.errors import InputError, UnknownName
@@ -31,6 +32,7 @@ class ReplySettings:
     """Arguments of `nbsal.answer`: all but the model, the method, what is asked and the reply."""
 
     documents: Any = ()
+    layout: str = PLAIN
     unit: Any = None
     number: str | None = None
     template: str | None = None
@@ -38,6 +40,7 @@ class ReplySettings:
     seed: int | None = None
     batch_size: int | None = None
     hops: Any = 0
+    citations: bool = False
     check: bool = True
     progress: Progress = True
     cancel: Event | None = None
@@ -52,6 +55,8 @@ class ReplySettings:
             positive_number(self.batch_size, "batch_size")
         if self.number is not None and self.number not in NUMBERS:
             raise UnknownName("number", self.number, NUMBERS)
+        if self.layout not in LAYOUTS:
+            raise UnknownName("layout", self.layout, LAYOUTS)
         check_hops(self.hops)
 
     @classmethod
@@ -68,7 +73,8 @@ class ReplySettings:
 
 
 NAMES = tuple(name for name in ReplySettings.__dataclass_fields__ if name not in ("generate", "template_settings"))
-OF_ALL_ROWS = ("unit", "number", "template", "tools", "seed", "batch_size", "hops")  # the same for every row of a table
+# The same for every row of a table.
+OF_ALL_ROWS = ("layout", "unit", "number", "template", "tools", "seed", "batch_size", "hops", "citations")
 
 
 def split_settings(

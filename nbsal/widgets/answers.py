@@ -13,7 +13,7 @@ from nbsal.explain.answer import Answer
 from nbsal.explain.answer_page import AnswerPicture
 from nbsal.explain.judgement import Judgement
 from nbsal.explain.lazy import Explainer
-from nbsal.explain.prompt.sources import Source, has_tool_results
+from nbsal.explain.prompt.sources import Source, uses_tools
 from nbsal.explain.scoring.hops import check_hops
 from nbsal.explain.sentences.reply_facts import part_text
 from nbsal.methods.facts import label_of
@@ -45,11 +45,11 @@ LOADED = "Loaded without its model \N{MIDDLE DOT} pass reply=... to nbsal.answer
 class Answers(Shading, MethodTraits, View):
     """Why a model replied what it did: a finished Answer, or an Explainer or Subject and what is asked.
 
-    `asked`, `reply`, `documents`, `template`, `tools`, `seed`, `unit`, `number` and settings of `generate` are those of
-    `nbsal.answer`; without a reply the model writes one, word by word in the view. `selection` holds the numbers of
-    tokens of the reply (none is all of it), `source_selection` positions in the prompt. `level` is the part that is
-    shaded as one: "token", "word", "sentence" or "document". A `rival` explains the token number `at` rather than that
-    one. `hops` follows scores through the reply (`Answer.through`), by information flow routes where the model has
+    `asked`, `reply`, `documents`, `layout`, `template`, `tools`, `seed`, `unit`, `number` and settings of `generate`
+    are those of `nbsal.answer`; without a reply the model writes one, word by word in the view. `selection` holds the
+    numbers of tokens of the reply (none is all of it), `source_selection` positions in the prompt. `level` is the part
+    that is shaded as one: "token", "word", "sentence" or "document". A `rival` explains the token number `at` instead.
+    `hops` follows scores through the reply (`Answer.through`), by information flow routes where the model has
     them; `certainty` fades unsure words. `struck` lists sources by number, or [source, sentence], that are taken out:
     the same reply is scored again. `write_again` lets the model reply without them; `written` is the number of the
     reply on display, 0 the first. `panels` holds "curve" while the hiding curve is open.
@@ -120,8 +120,9 @@ class Answers(Shading, MethodTraits, View):
         self._written = [Reply(request, answer=source if finished else None)]
         self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
-        if isinstance(source, Subject) and self._own_method is None:
-            has_documents = len(documents) > 0 or has_tool_results(asked)
+        self._by_size = isinstance(source, Subject) and self._own_method is None  # whether the first reply decides
+        if self._by_size:
+            has_documents = len(documents) > 0 or uses_tools(asked)
             self._own_method = default.default_for_reply(source, has_documents, unit, settings.get("hops", 0))
         self._answers, self._evidence, self._checked = (LastValue() for _ in range(3))
         self._panels = PanelCache()
@@ -248,11 +249,11 @@ class Answers(Shading, MethodTraits, View):
     def _explained(self, reply: Reply, inputs: dict[str, Any], job: jobs.Job) -> Answer:
         """The checked reply, as the inputs want it; its scores are shown before they are checked."""
         version, (method, layer) = self.subject.version, self._scoring(inputs)
-        hops = inputs["hops"]
-        answer = self._answers.get(
-            [version, reply, method, layer, hops],
-            lambda: parts.followed(self._explain(reply, method, layer, job), hops),
-        )
+        key, hops = [version, reply, layer, inputs["hops"]], inputs["hops"]
+        explain = partial(self._explain, reply, method, layer, job)
+        answer = self._answers.get([*key, method], lambda: parts.followed(explain(), hops))
+        if self._by_size:  # the method that was chosen is the one that is asked for next
+            self._answers.get([*key, answer.method], lambda: answer)
 
         def check() -> Answer:
             known = self._evidence.value_for([version, answer.reading])
@@ -295,22 +296,25 @@ class Answers(Shading, MethodTraits, View):
         added = not answer.linear and (answer.running is None or answer.hops != 0)
         way += ["of several words, the scores are added up"] if added else []
         contrast = []
-        if result.span is not None and result.span.rival:
-            contrast = [
-                f"contrast “{part_text(answer.reading, result.span.tokens)}” \N{MINUS SIGN} “{result.span.rival}”"
-            ]
+        if (span := result.span) is not None and span.rival:
+            contrast = [f"contrast “{part_text(answer.reading, span.tokens)}” \N{MINUS SIGN} “{span.rival}”"]
         parameters = answer.provenance.get("parameters", {}).items()
         settings = ", ".join([answer.method, *(f"{name}={value}" for name, value in parameters)])
-        return {
-            "_sources": parts.sources_trait(answer.reading.prompt.sources, answer),
-            "_tokens": parts.tokens_trait(answer.reading),
-            "_scores": wire.scores(list(answer.rows)),
-            "_facts": parts.reply_trait(result) | {"follows": self._can_follow(answer)},
-            "_chosen": parts.chosen_trait(result, self._selected()),
-            "_draft": "",
-            "_replies": [reply.trait() for reply in self._written],
-            "_result": {"notes": [*answer.notes(), *contrast, *way], "settings": settings},
-        } | self._panels.publish(vars(result))
+        chosen = {"method": answer.method} if self._by_size and answer.hops == 0 else {}
+        return (
+            {
+                "_sources": parts.sources_trait(answer.reading.prompt.sources, answer),
+                "_tokens": parts.tokens_trait(answer.reading),
+                "_scores": wire.scores(list(answer.rows)),
+                "_facts": parts.reply_trait(result) | {"follows": self._can_follow(answer)},
+                "_chosen": parts.chosen_trait(result, self._selected()),
+                "_draft": "",
+                "_replies": [reply.trait() for reply in self._written],
+                "_result": {"notes": [*answer.notes(), *contrast, *way], "settings": settings},
+            }
+            | self._panels.publish(vars(result))
+            | chosen
+        )
 
     def _can_follow(self, answer: Answer) -> bool:
         """Whether scores can be followed through the reply, by the chosen method or by another one."""
@@ -369,8 +373,8 @@ class Answers(Shading, MethodTraits, View):
         if reply.answer is None:
             if self.result is None:
                 self.show_partial(job, reply.asked.sources())
-            written: Answer = reply.write(explainer, self._watched(job))
-            return written
+            by_size = self._by_size and method == self._own_method
+            return reply.write(explainer, self._watched(job), by_size)
         is_given = self.plain_result is reply.answer and explainer is self.explainer
         if is_given and self.subject.version == self._version:
             return reply.answer

@@ -31,7 +31,7 @@ from tests.bench.measure import cpu, grown
 from tests.bench.table import Row
 
 PATH = Path(__file__).parents[2] / ".docs" / "benchmarks" / "arena.md"
-SIZES = {"classifiers": 108, "notes": 36, "smollm2": 24, "injections": 12}
+SIZES = {"classifiers": 108, "notes": 36, "smollm2": 60, "injections": 12}
 WRITERS = "occlusion contextcite attn-lrp ifr gae gradxact alti raw-attention random".split()  # that explain replies
 STORED = Path(__file__).parent / "arena.json"
 HEAD = "| method | reasons named first | cost of a case |\n| --- | --- | --- |"
@@ -48,7 +48,7 @@ writes this page. The share says how much of what decides has the highest scores
 words or documents that tie count as their share. The rank is 1 and the number of methods that are better beyond chance
 (paired tests of all pairs of methods, adjusted for their number): methods that tie have the same rank. Costs are CPU
 seconds of one case on one thread, the same in forward passes over prompt and reply, and the peak of memory beyond
-what was held before.
+what the process held before, which methods that ran earlier may have left to it: 0 MB is a lower bound.
 
 Five of twelve messages to planted guards are decided by the planted word, against the evidence. In the other seven
 it is the verb that decides; two of them have a part of what was planted, which decides nothing: one word of the pair,

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from nbsal.explain.prompt.reading import PromptWithReply
-from nbsal.explain.prompt.sources import Source
+from nbsal.explain.prompt.sources import CALL, Source
+from nbsal.explain.prompt.tool_calls import TOOL
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
 from nbsal.explain.sentences.decision_facts import Effect, Outcome, effects_frame
 from nbsal.explain.sentences.evidence import (
@@ -335,11 +336,19 @@ def source_names(sources: Sequence[Source]) -> list[SourceName]:
     """
     users = [number for number, source in enumerate(sources) if source.role == "user"]
     documents = [number for number, source in enumerate(sources) if source.kind == "document"]
+    calls = [number for number, source in enumerate(sources) if source.kind == CALL]
+    results = [number for number, source in enumerate(sources) if source.role == TOOL and source.kind != CALL]
     names = []
     for number, source in enumerate(sources):
         if source.kind == "document":
             place = documents.index(number) + 1
             name = SourceName(f"Document {place}", f"Doc {place}", f"document {place}", source.title)
+        elif source.kind == CALL:
+            place = calls.index(number) + 1
+            name = SourceName(f"Tool call {place}", f"Call {place}", f"tool call {place}", source.title)
+        elif source.role == TOOL and source.title:
+            place = results.index(number) + 1
+            name = SourceName(f"Tool result {place}", f"Result {place}", f"tool result {place}", source.title)
         elif source.kind == "prompt":
             name = SourceName("Prompt", "Prompt", "the prompt")
         elif source.role == "user":

@@ -101,7 +101,13 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
     );
     const box = h(
       "section",
-      { class: "nbsal-source", "aria-label": source.label, role: "group", "data-source": number },
+      {
+        class: "nbsal-source",
+        "aria-label": source.label,
+        role: "group",
+        "data-source": number,
+        hidden: !data?.parts[number], // a message that only calls tools
+      },
       head,
       isRead
         ? h("div", { class: "nbsal-page" }, text.node)

@@ -1,0 +1,80 @@
+"""Parts of an answer's reply as targets of their own, and tokens of it rather than others."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nbsal.explain.prompt.reply_span import tokens_of
+from nbsal.explain.scoring.hops import Count, follow_answer
+from nbsal.explain.scoring.running import OF_ONE_TARGET, SpanSaliency
+from nbsal.model.target import Target
+from nbsal.support.arrays import Floats
+from nbsal.support.errors import InputError
+
+
+def explain_part(answer: Any, span: Any, hops: Count | None, check: bool | int) -> SpanSaliency:
+    """See `Answer.of`."""
+    tokens, hops = answer.tokens_of(span), answer.hops_of(hops)
+    target = None if answer.running is None else answer.running.sum_target(tokens)
+    changes = answer.provenance.get("change")
+    change = sum(changes[token] for token in tokens) if changes and max(tokens) < answer.explained else None
+    if max(tokens) < answer.explained and (answer.linear or len(tokens) == 1):
+        scores = answer.score_matrix.total(tokens)
+    else:
+        scores = answer.still_running().score_sum(tokens)
+    saliency = _saliency(answer, scores, tokens, _text_of(answer, tokens), target, change, hops)
+    return answer.still_running().check(saliency, check) if check else saliency
+
+
+def explain_rival(answer: Any, token: Any, at: Any) -> SpanSaliency:
+    """See `Answer.rather`."""
+    running = answer.still_running()
+    if at is None:
+        scores = running.score_rival_reply(token)
+        return _saliency(answer, scores, answer.reading.content, f"{answer.text.strip()} - {token.strip()}", None)
+    places = tokens_of(answer.reading, at, "at")
+    if len(places) != 1:
+        message = f"at={at!r} covers {len(places)} tokens. Name one, by its number."
+        raise InputError(message, argument="at", value=at)
+    target = running.rival_target(places[0], token)
+    scores, label = running.score_rival(places[0], target), f"{_text_of(answer, places)} - {target.label}"
+    return _saliency(answer, scores, places, label, target, hops=answer.hops)
+
+
+def _text_of(answer: Any, tokens: Sequence[int]) -> str:
+    reading = answer.reading
+    spans = [reading.reply_spans[token] for token in tokens]
+    text = str(reading.reply[min(start for start, _ in spans) : max(end for _, end in spans)])
+    return text or str(reading.reply_tokens[tokens[0]])
+
+
+def _saliency(
+    answer: Any,
+    scores: Floats,
+    tokens: Sequence[int],
+    target: str,
+    span_target: Target | None,
+    change: float | None = None,
+    hops: Count = 0,
+) -> SpanSaliency:
+    end = min(len(scores), answer.reading.start + max(tokens))
+    probability = np.exp(answer.statistics.logprob[list(tokens)].sum())
+    settings = {name: value for name, value in answer.provenance.items() if name not in OF_ONE_TARGET}
+    if hops != 0:
+        followed = follow_answer(answer, scores[None], hops)
+        scores, settings = followed.scores[0], settings | followed.provenance
+    elif change is not None:
+        settings |= {"change": change, "gap": float(scores.sum()) - change}
+    return SpanSaliency(
+        row=answer.reading.up_to(end),
+        target=target.strip(),
+        prediction=_text_of(answer, tokens).strip(),
+        probabilities=np.array([probability]),
+        method=answer.method,
+        provenance=settings | {"target": target.strip(), "number": answer.number},
+        scores=np.array(scores[:end]),
+        tie_breaker=np.array(scores[:end]),
+        span_target=span_target,
+        running=None if span_target is None else answer.running,
+    )

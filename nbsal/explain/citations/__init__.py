@@ -1,0 +1,1 @@
+"""Whether a reply uses the documents that it cites."""
