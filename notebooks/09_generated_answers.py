@@ -29,8 +29,11 @@
 
 # %%
 # %matplotlib inline
+import json
 import os
 import random
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pandas
@@ -338,6 +341,63 @@ translated["attn-lrp"].matrix("word", "word").round(2) + 0.0  # without -0.00
 # A word of the reply has two kinds of sources here: the words of the source sentence, and the reply so far (the last
 # column). After a noun the next word must be its adjective, and the decoder knows that by itself. The column `template`
 # is the end token of the source.
+#
+# ## Through a server
+#
+# Methods that hide sources do not need the weights. An OpenAI-compatible server will do, if it gives log-probabilities
+# of a reply, as vLLM and llama.cpp do. So that this notebook runs offline, the next cell starts a small server on this
+# machine: it answers for the same model as vLLM would.
+
+
+# %%
+class Completions(BaseHTTPRequestHandler):
+    requests = 0
+
+    def do_POST(self):
+        Completions.requests += 1
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        ids, logprobs = body["prompt"], [None]  # nothing comes before the first token
+        with torch.no_grad():
+            rows = subject.model(torch.tensor([ids])).logits[0].log_softmax(-1)
+        for token, row in zip(ids[1:], rows, strict=False):
+            likely = dict.fromkeys([token, *row.topk(body["prompt_logprobs"]).indices.tolist()])
+            names = {i: subject.tokenizer.decode([i]) for i in likely}
+            logprobs.append({str(i): {"logprob": float(row[i]), "decoded_token": names[i]} for i in likely})
+        reply = json.dumps({"choices": [{"text": "", "prompt_logprobs": logprobs}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *_):
+        """Nothing, so that the notebook stays short."""
+
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), Completions)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+
+# %% [markdown]
+# `nbsal.Endpoint` takes the place of the model. What a question costs is known before anything is sent, and no more
+# than `budget` requests are. With the tokenizer, the chat template is rendered here.
+
+# %%
+url = f"http://127.0.0.1:{server.server_port}/v1"
+served = nbsal.load(nbsal.Endpoint(url, model="notes", budget=100, tokenizer=subject.tokenizer))
+asked = {"asked": question, "reply": answer.text, "documents": rows[0]["documents"], "unit": "document"}
+plan = nbsal.Explainer(served, "occlusion").plan_reply(**asked)
+through_server = nbsal.answer(served, method="occlusion", progress=False, **asked)
+print(f"planned: at most {plan}; sent: {Completions.requests}")
+through_server
+
+# %%
+here = nbsal.answer(subject, method=nbsal.Occlusion(way="text"), progress=False, **asked)
+print("largest difference of a score:", np.abs(through_server.scores - here.scores).max().round(4))
+
+# %% [markdown]
+# The numbers are those of the model in this process, where a note is cut out of the text as well: a server cannot leave
+# out tokens and keep the positions of the others. `nbsal.widgets.Answers(served, question, documents=...)` shows the
+# same as a view, in which *Strike out* and *Write again* ask the server. `nbsal doctor --endpoint URL` prints what a
+# server can do, and the guide *A model behind a server* says how each of them is asked and started.
 #
 # ## When not to believe it
 #

@@ -205,9 +205,11 @@ class AnswerPicture:
 
 
 def reply_likelihood(answer: Any) -> str:
-    """How likely the model finds the reply, and of how many tokens."""
+    """How likely the model finds the reply, and of how many tokens, unless words stand for them."""
     content = answer.reading.content
     likely = sentences.likelihood_text([answer.statistics.logprob[token] for token in content])
+    if "tokens" in answer.provenance:
+        return likely
     return f"{likely} \N{MIDDLE DOT} {plural(len(content), 'token')}"
 
 
@@ -255,6 +257,7 @@ def notes_of(answer: Any) -> list[str]:
     place = f", layer {layer}" if isinstance(layer, int) else ""
     written = "reply written by the model" if answer.provenance.get("reply") == "generated" else "given reply"
     model = model_name(str(answer.provenance.get("model", "")))
+    model += ", behind a server" if str(answer.provenance.get("server", "")).startswith("http") else ""
     lines = [*filter(None, [model]), f"{answer.label}{place}, {answer.number}", written]
     if changes := answer.provenance.get("change"):
         gaps, sizes = np.abs(answer.provenance["gap"]).sum(), np.abs(changes).sum()

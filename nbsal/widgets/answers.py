@@ -293,7 +293,7 @@ class Answers(Shading, MethodTraits, View):
             texts = [*(source.text for source in result), ""]
             return {"_sources": parts.sources_trait(result), "_tokens": wire.pack(texts, []), "_draft": ""}
         answer = result.answer
-        way = ["not checked by leaving out sources" if answer.evidence is None else f"sources {answer.evidence.way}"]
+        way = [parts.way_text(answer)]
         if answer.method != self.method and answer.hops != 0:
             way.append(f"{answer.label}, not {label_of(self.method)}, through the reply")
         if not answer.linear and (answer.running is None or answer.hops != 0):

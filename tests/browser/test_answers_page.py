@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 import nbsal
 from nbsal.explain.sentences.reply_sentences import likelihood
 from nbsal.render.headline import percent
+from nbsal.support.errors import ServerError
 from nbsal.widgets import Answers
 from tests.browser import bench
 from tests.browser.bench import tokens, trait
@@ -295,3 +296,18 @@ def test_no_setting_stands_above_the_text(chromium, answers, width):
         )
         assert root.bounding_box()["height"] == height
     page.context.close()
+
+
+def test_a_reply_that_cannot_be_written_is_not_said_to_be_written(sheet):
+    """A view of a server that is not there shows the sources, and why there is no reply."""
+    subject = nbsal.load(nbsal.Endpoint("http://127.0.0.1:9/v1", "none"))
+    view = Answers(subject, bench.ASKED, documents=bench.NOTES)
+    with pytest.raises(ServerError):
+        view.wait()
+    bench.show(sheet, view, live=True)
+    root = sheet.locator("section.nbsal")
+    expect(headline(root)).to_contain_text("writing")
+    bench.change(sheet, status="error", error=view.error)
+    expect(headline(root)).to_have_text("")
+    expect(root.get_by_role("alert").filter(visible=True)).to_contain_text("127.0.0.1:9")
+    view.close()

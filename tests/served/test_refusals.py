@@ -49,22 +49,24 @@ def test_a_server_without_log_probabilities_is_refused_before_it_writes(asked):
 
 NOT_FOUND = {"detail": "Not Found"}
 NO_MODEL = {"error": {"message": "The model `some-model` does not exist.", "type": "NotFoundError", "code": 404}}
+BAD_MODEL = {"error": {"message": "/completions: Invalid model name passed in model=some-model", "code": "400"}}
+BAD_KEY = {"error": {"message": "No connected db.", "type": "no_db_connection", "code": "400"}}  # both of LiteLLM
 
 
 @cases(
-    "status, content, asked, most",
-    [
-        ("404 No", NOT_FOUND, CHAT, 1), ("404 No", NOT_FOUND, PROMPT, 2), ("404 No", NO_MODEL, CHAT, 1),
-        ("404 No", NO_MODEL, PROMPT, 1), ("401 No", {}, CHAT, 1), ("401 No", {}, PROMPT, 1),
-    ],
-)  # fmt: skip
-def test_a_wrong_path_model_or_key_is_found_at_once(status, content, asked, most):
-    """A wrong path costs a second request where Text Generation Inference might be there, which has another path."""
-    with serving(page(content, status)) as server:
-        with pytest.raises(ServerError) as caught:
-            explain(server, asked)
-        assert len(server.requests) == most and caught.value.status == int(status[:3])
-        assert server.url in str(caught.value)
+    "status, content",
+    [("404 No", NOT_FOUND), ("404 No", NO_MODEL), ("400 No", BAD_MODEL), ("401 No", {}), ("400 No", BAD_KEY)],
+)
+def test_a_wrong_path_model_or_key_is_found_by_one_request(status, content):
+    tokenizer = nbsal.load("demo/notes").tokenizer
+    for asked, settings in ((PROMPT, {}), (CHAT, {}), (CHAT, {"tokenizer": tokenizer})):
+        for reply in (None, " In Oslo"):
+            with serving(page(content, status)) as server:
+                subject = nbsal.load(nbsal.Endpoint(server.url, "some-model", **settings))
+                with pytest.raises(ServerError) as caught:
+                    nbsal.answer(subject, asked, reply, progress=False)
+                assert len(server.requests) == 1 and caught.value.status == int(status[:3])
+                assert server.url in str(caught.value)
 
 
 def test_a_server_that_is_not_there_is_asked_once():

@@ -93,7 +93,8 @@ def test_without_a_tokenizer_words_stand_for_tokens(name, address, notes):
     assert result.tokens()["token"].tolist() == [" Mara", " lives", " in", " Oslo", "."]
     there, here = (each.matrix("word", unit, earlier=False).sum(axis=1) for each in (result, truth))
     assert there.to_numpy() == pytest.approx(here.to_numpy(), abs=1e-5)
-    assert result.provenance["tokens"] and (unit == "sentence" or result.units[3].text.strip() == "Mara")
+    assert result.provenance["tokens"] and "token" not in result.picture().likelihood
+    assert unit == "sentence" or result.units[3].text.strip() == "Mara"
 
 
 @cases("name", ["vllm", "llama", "tgi", "llamacpp"])
@@ -141,6 +142,7 @@ def test_a_server_without_log_probabilities_shows_what_changes(address, notes, t
     assert view._facts["logprobs"][0] is None and view.error == ""
     view.write_again()
     assert "not known" in view.wait()._replies[1]["likelihood"] and view.rewritten == view.result.text.strip()
+    assert "method" not in view.steps()  # no other method runs
     cache = {"cache": tmp_path / "calls", "tokenizer": notes.tokenizer}
     explain(served(address, "ollama", budget=6, **cache), number="agreement", unit="document")
     explain(served(address, "ollama", budget=1, **cache), number="agreement", unit="document")  # all are in the cache
@@ -205,6 +207,8 @@ def test_the_view_strikes_out_and_writes_again_through_the_server(address, notes
     subject = served(address, tokenizer=notes.tokenizer)
     view = nbsal.widgets.Answers(subject, QUESTION, documents=DOCUMENTS).wait()
     assert view.method == "occlusion" and view.result.text == REPLY and view.error == ""
+    assert list(view.steps()) == ["part"] and view.next("part").wait().result.check is not None
+    assert "5 tokens" in view._facts["likelihood"] and "server" in view._result["notes"][0]
     view.struck = [1]
     assert view.wait().without_struck.sum() < view.result.statistics.logprob.sum() - 5
     view.write_again()

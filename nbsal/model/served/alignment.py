@@ -43,10 +43,13 @@ def reply_tokens(tokens: Sequence[Token], generated: int, expected: Expected) ->
             return pieces
     got, sent = len(tokens), len(expected.ids)
     counts = f" ({got} tokens for {sent})" if sent else f" ({got} tokens)"
-    raise ServerError(
-        f"The server's tokens are not those of the text that it was sent{counts}. If it has another tokenizer, pass "
-        "that as tokenizer=..., or none."
-    )
+    problem = f"The server's tokens are not those of the text that it was sent{counts}."
+    if not sent and any(not token.text for token in tokens[1:]):
+        raise ServerError(
+            f"{problem} Some of them have no text, as llama.cpp writes words that the model does not know. Pass the "
+            "model's tokenizer as tokenizer=..., or a reply of words that it knows."
+        )
+    raise ServerError(f"{problem} If it has another tokenizer, pass that as tokenizer=..., or none.")
 
 
 def _one_by_one(tokens: Sequence[Token], expected: Expected) -> list[list[Token]] | None:

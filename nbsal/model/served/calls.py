@@ -26,7 +26,7 @@ BATCH = 16  # pairs that a function gets at a time
 class Failure(Exception):
     """A request that failed; `again` says whether another attempt is worth it, `wait` when the server expects it.
 
-    It is `absent` if there is no such server, or no such model on it.
+    It is `absent` if there is no such server, no such model on it, or none for that key.
     """
 
     def __init__(

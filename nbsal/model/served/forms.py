@@ -204,7 +204,7 @@ def forms(reads: str) -> list[Form]:
     if reads == "text":
         return [VLLM, ECHO, TGI, GRAMMAR]
     vllm, echo, grammar = (replace(form, reads="ids") for form in (VLLM, ECHO, GRAMMAR))
-    return [vllm, echo, ECHO, TGI, grammar]
+    return [vllm, VLLM, echo, ECHO, TGI, grammar]  # LiteLLM passes on texts alone to some servers
 
 
 def read_tokens(form: Form, reply: Any) -> tuple[list[Token], int]:
@@ -214,5 +214,5 @@ def read_tokens(form: Form, reply: Any) -> tuple[list[Token], int]:
     except BROKEN:
         tokens = []
     if not tokens:
-        raise ServerError(f"The server's reply has no {form.name} of the prompt.")
+        raise ServerError(f"The server's reply has no {form.name}.")
     return tokens, generated

@@ -28,6 +28,9 @@ SHOWN = 200  # characters of what a server says that an error repeats
 BUSY = (408, 425, 429, 500, 502, 503, 504, 529)  # worth another attempt
 SERVED = (200, 201)
 TUNNEL = re.compile(r"Tunnel connection failed: (\d+)")  # what http.client says of a proxy
+# What servers say with status 400: LiteLLM, OpenRouter and llama-cpp-python; LiteLLM without a database, and Google.
+NO_MODEL = re.compile("invalid model name|not a valid model|model_not_found")
+NO_KEY = re.compile("no connected db|api key not valid")
 T = TypeVar("T")
 # A reply of empty lists takes thirty times its bytes: one is parsed and read at a time.
 _PARSING = threading.Lock()
@@ -192,17 +195,21 @@ def _refusal(status: int, headers: Any, text: str, redact: Callable[[str], str])
         with suppress(ValueError):
             host = redact(urlsplit(headers.get("Location") or "").netloc.rpartition("@")[2] or host)
         return Failure(f"redirects to {host:.200}, which is not followed with a key; pass that address as url", status)
-    no_model = status == 404 and "model" in text[:PIECE].lower()
-    known = "knows no such model" if no_model else "knows no such address"
-    url = "" if no_model else "; the url usually ends in /v1"
-    named = {
-        401: "refuses the key (401); set NBSAL_API_KEY, or pass another key",
-        407: f"cannot be reached: the proxy refuses its login (407): {_excerpt(text, redact)}",
-        403: "refuses the key (403); set NBSAL_API_KEY, or pass another key",
-        404: f"{known} (404): {_excerpt(text, redact)}{url}",
-    }
-    message = named.get(status, f"answered with status {status}: {_excerpt(text, redact)}")
-    return Failure(message, status, status in BUSY, _wait(headers.get("Retry-After")), no_model)
+    start = text[:PIECE].lower()
+    no_model = "model" in start if status == 404 else status == 400 and bool(NO_MODEL.search(start))
+    no_key = status in (401, 403) or (status == 400 and bool(NO_KEY.search(start)))
+    said = _excerpt(text, redact)
+    if no_model:
+        message = f"knows no such model ({status}): {said}"
+    elif no_key:
+        message = f"refuses the key ({status}); set NBSAL_API_KEY, or pass another key"
+    elif status == 404:
+        message = f"knows no such address (404): {said}; the url usually ends in /v1"
+    elif status == 407:
+        message = f"cannot be reached: the proxy refuses its login (407): {said}"
+    else:
+        message = f"answered with status {status}: {said}"
+    return Failure(message, status, status in BUSY, _wait(headers.get("Retry-After")), no_model or no_key)
 
 
 def _wait(value: str | None) -> float | None:

@@ -43,8 +43,8 @@ from nbsal.support.progress import Meter
 SIZE = 4  # characters of a token, about
 LONGEST_TOKEN = 256  # characters; that of most tokenizers is a row of 128 spaces
 HINT = (
-    'Pass number="agreement" to score by whether words of the reply stay the same when the model writes it again '
-    "without a source, which needs no log-probabilities"
+    'Without log-probabilities, number="agreement" scores by whether words of the reply stay the same when the model '
+    "writes it again without a source"
 )
 
 
@@ -210,17 +210,17 @@ class Server:
             return detected
         refusals = dict[Form, ServerError]()
         for form in forms(reads):
-            if all(other.path != form.path or error.status != 404 for other, error in refusals.items()):
-                if not (refusal := self._try(form, example, meter)):
-                    self._forms[reads] = form
-                    return form
-                refusals[form] = refusal
-        if all(error.status == 404 for error in refusals.values()):
-            raise ServerError(f"The server {self.endpoint.address} {next(iter(refusals.values()))}.", status=404)
-        reasons = dict.fromkeys(f"{form.name}: {error}" for form, error in refusals.items())
+            if not (refusal := self._try(form, example, meter)):
+                self._forms[reads] = form
+                return form
+            if not refusals and refusal.status == 404:  # every server has the path of the first form
+                raise ServerError(f"The server {self.endpoint.address} {refusal}.", status=404)
+            refusals[form] = refusal
+        tried = {form.name: str(error).rstrip(".") for form, error in refusals.items() if error.status != 404}
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in tried.items())
         needs = " Messages need the model's tokenizer (tokenizer=...), unless the server is vLLM or llama.cpp."
         chat = needs if reads == "chat" else ""
-        problem = f"{self.description} gives no log-probabilities of a reply ({'; '.join(reasons)})."
+        problem = f"{self.description} gives no log-probabilities of a reply ({reasons})."
         raise ModelError(f"{problem}{chat} {HINT}.", part="logprobs")
 
     def _detected_form(self, reads: str) -> Form | None:

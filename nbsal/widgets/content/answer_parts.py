@@ -28,6 +28,7 @@ from nbsal.explain.sentences.evidence import Evidence, Place, hides, likeliest, 
 from nbsal.explain.sentences.phrases import PhraseMatrix, phrases
 from nbsal.explain.sentences.reply_facts import PartFacts, plain_token
 from nbsal.methods import labels
+from nbsal.model.target import AGREEMENT
 from nbsal.render.headline import Phrase, percent
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
@@ -200,6 +201,15 @@ def tokens_trait(reading: PromptWithReply) -> dict[str, Any]:
         name = reading.reply_tokens[i] if special else None
         places.append(wire.TokenPlace(len(texts), low, high, start + i in begins, special, name))
     return wire.pack([*texts, reading.reply[first:last]], places)
+
+
+def way_text(answer: Answer) -> str:
+    """How the sources were left out, for the notes of the view."""
+    if answer.evidence is not None:
+        return f"sources {answer.evidence.way}"
+    if answer.number == AGREEMENT:
+        return "the reply is written again without each source"
+    return "not checked by leaving out sources"
 
 
 def reply_text(reading: PromptWithReply) -> str:

@@ -196,7 +196,7 @@ def answer_steps(answer: Answer, selected: Sequence[int]) -> dict[str, Step]:
     steps: dict[str, Step] = {}
     subject, asked = answer.running.explainer.subject, Asked.from_answer(answer)  # type: ignore[union-attr]
     other = OCCLUSION if answer.method != OCCLUSION else "ifr"
-    if other == OCCLUSION or not isinstance(subject, Served):
+    if other == OCCLUSION or not isinstance(subject.model, Served):
         arguments = {"asked": asked.asked, "reply": answer.text, **asked.settings, "method": other}
         steps["method"] = Step(f"compare with {label_of(other)}", lambda views: views.Answers(subject, **arguments))
     if selected:

@@ -184,7 +184,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     for (const part of [share.node, matrix.node, curve.node, write]) part.hidden = writes || (part === write && !live);
     rivals.node.hidden ||= writes;
     if (writes) {
-      headline.textContent = WRITING;
+      headline.textContent = get("status") === "error" ? "" : WRITING;
       return;
     }
     route.classList.toggle("nbsal-invisible", !data.reply.follows);
@@ -282,6 +282,9 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   on(["panels"], drawStrikes);
   on(["_draft"], drawDraft);
   mirror(["method", "layer", "hops", "rival", "at", "written", "_inputs", "status"], drawHolds);
+  mirror(["status"], () => {
+    if (!data?.rows.length) drawFacts();
+  });
   draw();
 });
 
