@@ -21,7 +21,7 @@ import nbsal
 from nbsal import doctor
 from nbsal.commands import arena, audit, citations, corpus, methods, server
 from nbsal.commands.endpoint import add_endpoint, add_server, load_replier
-from nbsal.commands.shared import UNITS, add_hops, add_max_new_tokens, parse_target, write_page
+from nbsal.commands.shared import UNITS, add_hops, add_layout, add_max_new_tokens, parse_target, write_page
 from nbsal.render import html
 from nbsal.support.errors import FileError, InputError, MissingExtra, NbsalError, file_error
 from nbsal.support.lazy import pandas
@@ -169,6 +169,7 @@ def _answer_parser(answer: argparse.ArgumentParser) -> None:
         "--documents", type=Path, action="append", default=[], metavar="FILE",
         help="text file whose paragraphs (or lines, if no line is empty) are documents; repeat it for several",
     )  # fmt: skip
+    add_layout(answer)
     answer.add_argument("--model", help="as in `nbsal explain` (default demo/notes), or its name on the server")
     add_endpoint(answer)
     answer.add_argument("--reply", help="explain this reply (default: the model writes one)")
@@ -200,7 +201,7 @@ def _answer(options: argparse.Namespace) -> int:
     documents = [text[slice(*span)].strip() for text in texts for span in paragraphs(text)]
     chats = subject.tokenizer is not None and subject.tokenizer.chat_template
     asked = [{"role": "user", "content": options.question}] if chats else options.question
-    settings = {name: getattr(options, name) for name in ("unit", "number", "hops", "max_new_tokens")}
+    settings = {name: getattr(options, name) for name in ("layout", "unit", "number", "hops", "max_new_tokens")}
     if options.plan:
         explain = nbsal.Explainer(subject, options.method or "occlusion")
         print(explain.plan_reply(asked, options.reply, documents=documents, **settings))

@@ -83,7 +83,7 @@ class Ablation:
             self._keeps_texts, self._texts = False, {}
 
     def outputs(self, text: AblatedText) -> Tensor:
-        """The outputs of a whole text, after which what is hidden from it goes on, if that is known to be exact."""
+        """The outputs of a whole text, after which what is hidden from it goes on, if that is proven to be exact."""
         return self.subject.exclusively(partial(self._run_whole, text))
 
     def keep_only(self, ids: Sequence[int]) -> None:
@@ -98,8 +98,8 @@ class Ablation:
     @torch.inference_mode()
     def _run_whole(self, text: AblatedText) -> Tensor:
         self._follow_model()
-        known = self._keeps_texts and known_of(self.subject).reuse.holds(len(text.row))
-        outputs = self._read(text)[1] if known else None
+        proven = self._keeps_texts and known_of(self.subject).reuse.holds(len(text.row))
+        outputs = self._read(text)[1] if proven else None
         return (self._outputs([self._whole(text)]) if outputs is None else outputs)[0]
 
     @memory.memory_errors()
@@ -203,11 +203,11 @@ class Ablation:
         memory.check_forward(self.subject, len(encoded), encoded.longest, read)
         inputs = self.subject.inputs(encoded)
         # Positions without an attention mask would be read as those of several texts in one row.
-        known, places = known_of(self.subject), [each.places for each in batch if each.places is not None]
-        if numbered and places and known.numbered:
+        proven, places = known_of(self.subject), [each.places for each in batch if each.places is not None]
+        if numbered and places and proven.numbered:
             table = np.zeros((len(batch), encoded.longest), dtype=np.int64)
             for positions, counted in zip(table, places, strict=True):
-                positions[: len(counted)] = known.first_position + counted
+                positions[: len(counted)] = proven.first_position + counted
             inputs["position_ids"] = torch.as_tensor(table, device=self.subject.device)
         return inputs
 
@@ -218,9 +218,9 @@ class Ablation:
 
     def _run_after_text(self, variants: "Sequence[_Variant]", meter: Meter) -> None:
         """Read a text once, and subsets that share much with it from their first change on, if that is exact."""
-        text, known = variants[0].text, known_of(self.subject).reuse
+        text, proven = variants[0].text, known_of(self.subject).reuse
         size = len(text.row)
-        if not self.subject.causal or known.shortest_failed <= size:
+        if not self.subject.causal or proven.shortest_failed <= size:
             return
         whole = self._whole(text)
         if len(variants) * whole.last < reuse.LEAST_SAVED:
@@ -232,12 +232,12 @@ class Ablation:
         cache, outputs = self._read(text)
         if outputs is None:
             return
-        if not known.is_tested(size):
+        if not proven.is_tested(size):
             exact = cache is not None and all(
                 self._continues(variant, cache, meter) for variant in reuse.probes(shared)
             )
-            known.add(size, exact)
-        if not known.holds(size):
+            proven.add(size, exact)
+        if not proven.holds(size):
             return
         waiting = [variant for variant in shared if not variant.results.holds(variant.key)]
         if entire := [variant for variant in waiting if variant.subset.all()]:
@@ -288,11 +288,11 @@ class Ablation:
         """
         if isinstance(self.subject.model, StandIn):  # a function of texts, in which nothing has a position
             return
-        known = known_of(self.subject)
-        if uncounted := [text for text in texts if known.numbered and not known.positions.is_tested(len(text.row))]:
+        proven = known_of(self.subject)
+        if uncounted := [text for text in texts if proven.numbered and not proven.positions.is_tested(len(text.row))]:
             longest = max(uncounted, key=lambda text: len(text.row)).lengthened(self.subject.max_length)
-            known.add_positions(len(longest.row), self._counts_like_us(longest))
-        exact = known.leaving_out
+            proven.add_positions(len(longest.row), self._counts_like_us(longest))
+        exact = proven.leaving_out
         by_length = {len(text.row): text for text in texts if text.may_leave_out and not exact.is_tested(len(text.row))}
         if by_length:
             longer = by_length[max(by_length)].lengthened(self.subject.max_length)

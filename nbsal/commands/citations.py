@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import nbsal
+from nbsal.commands.shared import add_layout
 from nbsal.render import html
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.lazy import pandas
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help=f"folder of the results; run again to resume (default: SOURCE{OUT})"
     )
+    add_layout(parser)
     parser.add_argument(
         "--group", action="append", default=[], metavar="COLUMN", help="compare verdicts between its values"
     )
@@ -39,9 +41,11 @@ def run(options: argparse.Namespace) -> int:
             message = f"{options.source} has no {name!r} in row {missing[0]}. Name a column that every row has."
             raise InputError(message, argument="--group", value=name)
     subject = nbsal.load(options.model)
-    asked = [_asked(row, subject) for row in rows]
+    requests = [_request(row, subject) for row in rows]
     out = options.out or Path(f"{options.source}{OUT}")
-    replies: Any = nbsal.corpus.explain(nbsal.Explainer(subject, "occlusion"), asked, out, citations=True)
+    replies: Any = nbsal.corpus.explain(
+        nbsal.Explainer(subject, "occlusion"), requests, out, layout=options.layout, citations=True
+    )
     frame = replies.citations()
     print(f"{out}: {plural(len(frame), 'citation')} in {plural(replies.rows, 'row')}")
     if replies.failed:
@@ -78,10 +82,10 @@ def _read(source: str) -> list[dict[str, Any]]:
         return [plain(row) for row in readers[path.suffix](path).to_dict("records")]
 
 
-def _asked(row: Mapping[str, Any], subject: "nbsal.Subject") -> dict[str, Any]:
+def _request(row: Mapping[str, Any], subject: "nbsal.Subject") -> dict[str, Any]:
     """What a row of a log asks: its messages, or its question as a message if the model reads chats."""
-    known = {name: row[name] for name in READ if row.get(name) is not None}
-    if QUESTION not in row or not known.keys().isdisjoint(("asked", "messages")):
-        return known
+    request = {name: row[name] for name in READ if row.get(name) is not None}
+    if QUESTION not in row or not request.keys().isdisjoint(("asked", "messages")):
+        return request
     chats = getattr(subject.tokenizer, "chat_template", None) is not None
-    return known | {"asked": [{"role": "user", "content": row[QUESTION]}] if chats else row[QUESTION]}
+    return request | {"asked": [{"role": "user", "content": row[QUESTION]}] if chats else row[QUESTION]}

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import nbsal
-from nbsal.commands.shared import UNITS, add_hops, add_max_new_tokens, parse_target
+from nbsal.commands.shared import UNITS, add_hops, add_layout, add_max_new_tokens, parse_target
 from nbsal.render import html
 from nbsal.support.errors import InputError, MissingExtra
 from nbsal.support.validation import plural
@@ -36,6 +36,7 @@ def add_arguments(corpus: argparse.ArgumentParser) -> None:
     replies = corpus.add_argument_group("replies", "Explain the replies of a language model, if a column is named.")
     replies.add_argument("--asked", metavar="COLUMN", help="column of the prompts or lists of messages")
     replies.add_argument("--documents", metavar="COLUMN", help="column of the lists of documents")
+    add_layout(replies)
     replies.add_argument("--reply", metavar="COLUMN", help="column of the replies (default: the model writes them)")
     replies.add_argument("--unit", help=f"one of {UNITS} (default: document with --documents, else sentence)")
     add_hops(replies)
@@ -44,21 +45,27 @@ def add_arguments(corpus: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from nbsal.methods.default import default_for_reply
+    from nbsal.corpus.run import default_methods
 
-    replies = any(column is not None for column in (options.asked, options.documents, options.reply))
-    model = options.model or ("demo/notes" if replies else nbsal.samples.default_classifier())
+    columns = {"asked": options.asked, "documents": options.documents, "reply": options.reply}
+    asks = any(column is not None for column in columns.values())
+    model = options.model or ("demo/notes" if asks else nbsal.samples.default_classifier())
     subject = nbsal.load(model, lm=options.lm)
-    settings = {} if options.layer is None else {"layer": options.layer}
-    default = default_for_reply(subject, options.documents is not None, options.unit, options.hops) if replies else None
-    names = options.method or [default]
+    text = options.text if options.pair is None else (options.text, options.pair)
+    names = options.method
+    if names is None:
+        names = default_methods(subject, options.source, options.out, text, columns, _reply_settings(options)) or [None]
     if len(set(names)) < len(names):
         message = f"--method names a method twice: {', '.join(names)}. Name each once."
         raise InputError(message, argument="--method", value=names)
-    explainers = [nbsal.Explainer(subject, name, **settings) for name in names]
+    layers = {} if options.layer is None else {"layer": options.layer}
+    explainers = [nbsal.Explainer(subject, name, **layers) for name in names]
+    settings = {"shard_rows": options.shard_rows} | columns | _reply_settings(options)
+    if options.asked is None:
+        settings |= {"text": text, "target": parse_target(options.target, subject)}
     try:
         with _client(options.scheduler) as client:
-            corpus = _explain(explainers, client, options)
+            corpus = nbsal.corpus.explain(explainers, options.source, options.out, client=client, **settings)
     except KeyboardInterrupt:
         print(f"Interrupted. Run the same command again to resume from {options.out}.", file=sys.stderr)
         raise
@@ -79,21 +86,16 @@ def run(options: argparse.Namespace) -> int:
     return 1
 
 
-def _explain(explainers: "list[nbsal.Explainer]", client: Any, options: argparse.Namespace) -> Any:
+def _reply_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Settings of replies that differ from the defaults; texts have none."""
     from nbsal.explain.reply_settings import DEFAULTS
 
-    columns = {"asked": options.asked, "documents": options.documents, "reply": options.reply}
-    settings: dict[str, Any] = {"shard_rows": options.shard_rows}
-    if options.asked is None:
-        settings["text"] = options.text if options.pair is None else (options.text, options.pair)
-        settings["target"] = parse_target(options.target, explainers[0].subject)
-    settings |= {} if options.unit is None else {"unit": options.unit}
+    settings: dict[str, Any] = {} if options.unit is None else {"unit": options.unit}
+    settings |= {} if options.layout == "plain" else {"layout": options.layout}
     settings |= {"hops": options.hops} if options.hops else {}
     if options.max_new_tokens != DEFAULTS["max_new_tokens"]:
         settings["max_new_tokens"] = options.max_new_tokens
-    if options.seed is not None:
-        settings |= {"seed": options.seed, "do_sample": True}
-    return nbsal.corpus.explain(explainers, options.source, options.out, client=client, **columns, **settings)
+    return settings if options.seed is None else settings | {"seed": options.seed, "do_sample": True}
 
 
 def _client(address: str | None) -> AbstractContextManager[Any]:

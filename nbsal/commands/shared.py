@@ -15,6 +15,11 @@ def add_max_new_tokens(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--max-new-tokens", type=int, default=128, metavar="N", help=purpose)
 
 
+def add_layout(parser: argparse._ActionsContainer) -> None:
+    purpose = 'how documents are written in the prompt; numbered ones begin with "[1] " (default %(default)s)'
+    parser.add_argument("--layout", choices=("plain", "numbered"), default="plain", help=purpose)
+
+
 def add_hops(parser: argparse._ActionsContainer) -> None:
     purpose = 'follow scores through the reply this often, a number or "all" (default %(default)s)'
     parser.add_argument("--hops", type=lambda text: int(text) if text.isdecimal() else text, default=0, help=purpose)

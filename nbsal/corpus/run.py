@@ -18,13 +18,15 @@ from nbsal.corpus.folder.manifest import VOCABULARY, Manifest, RunSettings, Shar
 from nbsal.corpus.folder.storage import Storage
 from nbsal.corpus.parquet import ASKED, TEXT
 from nbsal.corpus.replies import Replies
-from nbsal.corpus.shards import DTYPES, Pending, Task
+from nbsal.corpus.shards import DTYPES, Pending, Task, asked_row
 from nbsal.corpus.sources.open import Columns, RowStream, find_asked, open_columns, open_source
 from nbsal.evaluation.cache import Explainers, named_explainers
 from nbsal.explain.explainer import Explainer
-from nbsal.explain.replies import plain
+from nbsal.explain.replies import default_for_rows, plain
+from nbsal.explain.reply_settings import OF_ALL_ROWS, ReplySettings
 from nbsal.explain.scoring.hops import Count
 from nbsal.model.encoder_decoder import WRITERS
+from nbsal.model.subject import Subject
 from nbsal.support.errors import Cancelled, InputError, UnknownName
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, positive_number
@@ -82,9 +84,9 @@ def explain(
         overwrite: Whether to replace what the folder holds.
         progress: Whether to show a progress bar, or a function that is called with what is done, and of how much.
         cancel: An event that stops the run; what is finished is the `partial` of the error.
-        **settings: Of replies, as in `nbsal.answer`: `unit`, `number`, `template`, `tools`, `seed`, `batch_size`,
-            `hops`, `citations`, and those of what writes a reply. Where it draws tokens, row i draws them from
-            `seed` + i.
+        **settings: Of replies, as in `nbsal.answer`: `layout`, `unit`, `number`, `template`, `tools`, `seed`,
+            `batch_size`, `hops`, `citations`, and those of what writes a reply. Where it draws tokens, row i draws them
+            from `seed` + i.
 
     >>> import tempfile, nbsal
     >>> explainer = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -99,10 +101,7 @@ def explain(
     options = ExecutionOptions(client, resume, overwrite, progress, cancel)
     members, storage = check_explainers(explainers), open_destination(out, source)
     names = {"asked": asked, "documents": documents, "reply": reply}
-    named = {key: name for key, name in names.items() if name is not None}
-    columns: dict[str, str] | None = {"asked": ASKED} | named if named else None
-    if not named and text == TEXT and next(iter(members.values())).subject.task in WRITERS:
-        source, columns = find_asked(source, TEXT)
+    source, columns = _find_asked(next(iter(members.values())).subject, source, text, names)
     if shard_rows is None:
         shard_rows = TEXTS if columns is None else REPLIES
     size = positive_number(shard_rows, "shard_rows")
@@ -129,6 +128,7 @@ def explain_replies(
     reply: str | None = None,
     client: "Client | None" = None,
     *,
+    layout: str = "plain",
     unit: Any = None,
     number: str | None = None,
     template: str | None = None,
@@ -160,11 +160,33 @@ def explain_replies(
     [[' Mara lives in Oslo.', 'Where does Mara live?']]
     """
     replies = explain(
-        explainers, source, out, client=client, asked=asked, documents=documents, reply=reply, unit=unit, number=number,
-        template=template, tools=tools, seed=seed, batch_size=batch_size, hops=hops, citations=citations,
+        explainers, source, out, client=client, asked=asked, documents=documents, reply=reply, layout=layout, unit=unit,
+        number=number, template=template, tools=tools, seed=seed, batch_size=batch_size, hops=hops, citations=citations,
         shard_rows=shard_rows, resume=resume, overwrite=overwrite, progress=progress, cancel=cancel, **generate,
     )  # fmt: skip
     return cast(Replies, replies)
+
+
+def default_methods(
+    subject: Subject,
+    source: Any,
+    out: str | os.PathLike[str],
+    text: Columns,
+    names: Mapping[str, str | None],
+    settings: Mapping[str, Any],
+) -> list[str] | None:
+    """The methods for the replies to a source's rows where none is named; None if its texts are explained.
+
+    A run that is resumed keeps those that it was started with, since the memory that is available may differ.
+    """
+    source, columns = _find_asked(subject, source, text, names)
+    if columns is None:
+        return None
+    if (manifest := Manifest.read(open_destination(out, source))) is not None:
+        return list(manifest.plan.methods)
+    own = ReplySettings.parse(subject.tokenizer, settings, OF_ALL_ROWS)
+    rows = _open_asked(source, list(columns.values())).rows
+    return [default_for_rows(subject, (asked_row(row, tuple(columns)) for row in rows), own)]
 
 
 @dataclass(frozen=True)
@@ -283,6 +305,16 @@ def check_explainers(explainers: Explainers) -> dict[str, Explainer]:
     else:
         return members
     raise InputError(problem, argument="explainers", value=explainers)
+
+
+def _find_asked(
+    subject: Subject, source: Any, text: Columns, names: Mapping[str, str | None]
+) -> tuple[Any, dict[str, str] | None]:
+    """A source, and the columns of what a model is asked, by what they hold; None if it has texts to explain."""
+    named = {key: name for key, name in names.items() if name is not None}
+    if named:
+        return source, {"asked": ASKED} | named
+    return find_asked(source, TEXT) if text == TEXT and subject.task in WRITERS else (source, None)
 
 
 def _open_asked(source: Any, names: Sequence[str]) -> RowStream:

@@ -15,6 +15,7 @@ from nbsal.corpus.parquet import ASKED, ERROR, Cells, Result, scale_scores, to_b
 from nbsal.corpus.sources.open import Columns, UnreadableRow
 from nbsal.explain.batches import explain_rows
 from nbsal.explain.explainer import Explainer
+from nbsal.explain.prompt.sources import PLAIN
 from nbsal.explain.replies import check_budget, explain_row, write_rows
 from nbsal.explain.reply import STOPS
 from nbsal.explain.reply_settings import OF_ALL_ROWS, ReplySettings
@@ -80,7 +81,11 @@ class Task:
             return pending
         shards = list(pending)  # as many as are paid for
         size = self.plan.shard_rows
-        rows = {size * number + at: self._asked(value) for number, some in shards for at, value in enumerate(some)}
+        rows = {
+            size * number + at: asked_row(value, self.columns)
+            for number, some in shards
+            for at, value in enumerate(some)
+        }
         check_budget(self.explainers, rows, self.replies)
         return shards
 
@@ -93,7 +98,7 @@ class Task:
         if self.replies is None:
             results = _explain_texts(self, first, rows, meter)
         else:
-            rows = [self._asked(value) for value in values]
+            rows = [asked_row(value, self.columns) for value in values]
             results = _explain_replies(self, self.replies, first, rows, meter)
         cells = to_cells(self.plan, first, rows, results)
         data = to_bytes(self.plan, cells)
@@ -101,16 +106,17 @@ class Task:
         storage.write(shard.name, data)
         return shard
 
-    def _asked(self, value: Any) -> Any:
-        """A row of the source as a dict of what is asked, the documents and the reply."""
-        if isinstance(value, UnreadableRow):
-            return value
-        if isinstance(value, Mapping) and not self.columns:
-            row = dict(value)
-        else:
-            values = value if isinstance(value, tuple) and len(value) == len(self.columns) else (value,)
-            row = dict(zip(self.columns or [ASKED], values, strict=False))
-        return row | {"documents": row.get("documents") or None}  # an empty cell holds no documents
+
+def asked_row(value: Any, columns: Sequence[str]) -> Any:
+    """A row of a source as a dict of what is asked, the documents and the reply."""
+    if isinstance(value, UnreadableRow):
+        return value
+    if isinstance(value, Mapping) and not columns:
+        row = dict(value)
+    else:
+        values = value if isinstance(value, tuple) and len(value) == len(columns) else (value,)
+        row = dict(zip(columns or [ASKED], values, strict=False))
+    return row | {"documents": row.get("documents") or None}  # an empty cell holds no documents
 
 
 def _explain_texts(task: Task, first: int, values: Sequence[Any], meter: Meter) -> list[Result]:
@@ -142,7 +148,7 @@ def _explain_replies(
 ) -> list[Result]:
     """The answers of each row by every explainer, whose replies are written in batches, or the texts of errors."""
     results: list[Result] = []
-    for at, (row, written) in enumerate(write_rows(task.subject, rows, settings, meter), first):
+    for at, (row, written) in enumerate(write_rows(task.explainers, rows, settings, meter), first):
         meter.check()
         done = meter.done
         results.append(_attempt(row, partial(explain_row, task.explainers, row, at, settings, meter, written)))
@@ -208,6 +214,8 @@ def shard_of(number: int, first: int, values: Sequence[Any], cells: Sequence[Cel
 def _plan_settings(settings: ReplySettings, columns: Mapping[str, str]) -> dict[str, Any]:
     """What the manifest holds of the settings; a template and tools as checksums."""
     entries = {name: getattr(settings, name) for name in (*OF_ALL_ROWS, "generate")} | {"columns": dict(columns)}
+    if settings.layout == PLAIN:
+        del entries["layout"]  # which runs of earlier versions do not have
     if settings.template_settings:
         entries["template_settings"] = settings.template_settings
     for name in ("template", "tools"):

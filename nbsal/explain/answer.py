@@ -22,6 +22,14 @@ from nbsal.explain.citations.cited import (
     most_passes,
     quotes_frame,
 )
+from nbsal.explain.citations.fields import (
+    ExtractedReply,
+    FieldSource,
+    fields_frame,
+    measure_fields,
+    most_passes_of_fields,
+)
+from nbsal.explain.citations.sourced import SourcedRows, citation_rows, field_rows
 from nbsal.explain.citations.subsets import DocumentSubsets
 from nbsal.explain.explained import Explained, unchecked
 from nbsal.explain.judgement import Judgement, JudgeSettings, judge
@@ -74,6 +82,7 @@ class Answer(Explained):
     provenance: dict[str, Any]
     evidence: Evidence | None = None  # what leaving out the sources changes
     subsets: DocumentSubsets | None = None  # the same for documents, each alone and several together
+    field_sources: tuple[FieldSource, ...] | None = None  # where the values of a JSON reply are from
     followed: Hops | None = None  # scores of the tokens through the reply (see `through`), which all else shows
     running: ReplyMethod | None = field(default=None, repr=False)  # the model, to explain spans and rivals; not saved
 
@@ -253,22 +262,19 @@ class Answer(Explained):
     def check(self, progress: Progress = True, cancel: Event | None = None, ways: bool = False) -> Self:
         """The answer with its evidence: the same reply is scored without each source, and without all documents.
 
-        If its scores are followed through the reply, it is also scored without each of its own words. With `ways`, each
-        source is hidden in further ways, as by check="ways" of `nbsal.answer`.
+        With followed scores, also without each word of the reply; with `ways`, as by check="ways" of `nbsal.answer`.
         """
-        followed, evidence = self._checked_hops(), self.evidence
-        if evidence is not None and (evidence.ways or not ways):
+        followed = self._checked_hops()
+        if self.evidence is not None and (self.evidence.ways or not ways):
             return self if followed is self.followed else replace(self, followed=followed)
         units = self.reading.units(self.evidence_level)
         experiment = self.still_running().experiment.with_units(units, REMOVE)
         if ways:
-            from nbsal.explain.reply_ways import measure_in_ways  # imports torch
+            from nbsal.explain.reply_ways import measure_in_ways as in_ways  # imports torch
 
-            evidence = measure_in_ways(experiment, self.evidence_level, progress, cancel)
-        else:
-            with Meter(len(subsets(experiment)), progress, cancel) as meter:
-                evidence = measure(experiment, meter, self.evidence_level)
-        return replace(self, evidence=evidence, followed=followed)
+            return replace(self, evidence=in_ways(experiment, self.evidence_level, progress, cancel), followed=followed)
+        with Meter(len(subsets(experiment)), progress, cancel) as meter:
+            return replace(self, evidence=measure(experiment, meter, self.evidence_level), followed=followed)
 
     def citations(
         self, form: str | None = None, progress: Progress = False, cancel: Event | None = None
@@ -293,6 +299,13 @@ class Answer(Explained):
         """The reply with its citations."""
         return CitedReply(self.reading, str(self.provenance.get(WRITTEN, self.text)), form)
 
+    @cached_property
+    def sourced(self) -> SourcedRows:
+        """The citations and fields as views and copies show them, as far as they are checked."""
+        statements = citation_rows(self.cited(), self.subsets)
+        fields = field_rows(fields_frame(self.field_sources), self.reading.prompt) if self.field_sources else []
+        return SourcedRows(statements, fields)
+
     def check_citations(self, form: str | None = None, progress: Progress = True, cancel: Event | None = None) -> Self:
         """The answer with what `citations` needs: the reply scored with each document alone, and without groups."""
         reply = self.cited(form)
@@ -304,6 +317,28 @@ class Answer(Explained):
             subsets = measure_citations(reply, self.still_running().experiment, self.subsets, meter)
             meter.reach(most)  # there is nothing to run for statements that one document alone gives
             return replace(self, subsets=subsets)
+
+    def fields(self, progress: Progress = False, cancel: Event | None = None) -> "pandas.DataFrame":
+        """Where the values of a JSON reply (or of lines "key: value") are from: a row for each.
+
+        The `document` is numbered from 1; `start` and `end` are the characters of it that write the value or, if no
+        document writes it, the sentence or line without which it falls most. These are hidden together with all copies
+        in all documents: `drop` is by how much the value's log-probability falls then, in nats. The `verdict` is "from
+        the documents"; "not from the documents" (none gives it, or it is likely without them), or "unclear". Equal
+        values are looked up by the words of their keys; a repeated one is judged together with its first mention.
+        """
+        return fields_frame(self.with_fields(progress, cancel).field_sources or ())
+
+    def with_fields(self, progress: Progress = True, cancel: Event | None = None) -> Self:
+        """The answer with what `fields` shows, which a file then holds: the reply scored with parts left out."""
+        reply = ExtractedReply(self.reading)
+        if self.field_sources is not None or not (most := most_passes_of_fields(reply)):
+            return self
+        with Meter(most, progress, cancel) as meter:
+            experiment = self.still_running().experiment
+            subsets, sources = measure_fields(reply, experiment, self.subsets, meter)
+            meter.reach(most)  # values that nothing gives have no place to hide
+        return replace(self, subsets=subsets, field_sources=sources)
 
     def _checked_hops(self) -> Hops | None:
         """The followed scores with what hiding words of the reply does, by one pass for each word."""
@@ -336,6 +371,7 @@ class Answer(Explained):
             [] if at is None else rivals_of(self, at),
             frozenset(tokens),
             {} if contrast else facts.fallen(chosen),
+            sourced=self.sourced,
         )
 
     def notes(self) -> list[str]:

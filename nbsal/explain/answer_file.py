@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from nbsal.explain.citations.fields import FieldSource
+from nbsal.explain.citations.subsets import document_units
 from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics, Unit, without_tokens
 from nbsal.explain.scoring.hops import Hops
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
@@ -65,6 +67,8 @@ def check_fields(answer: Any) -> None:
         _check_evidence(answer.evidence, reading)
     if answer.followed is not None:
         _check_followed(answer.followed, matrix.shape, size)
+    if answer.field_sources is not None:
+        _check_field_sources(answer.field_sources, reading)
     answer.notes(), answer.explained  # fail now, not later, on provenance with wrong values
 
 
@@ -80,6 +84,16 @@ def _check_evidence(evidence: Evidence, reading: PromptWithReply) -> None:
     fits &= all(way.name in NAMES and (way.likelihood is None or len(way.likelihood) == count) for way in evidence.ways)
     if [array.shape for array in measured] != [(size,), (size,), (count, size)] or not fits or not named:
         raise ValueError("the evidence and the reply do not match")
+
+
+def _check_field_sources(sources: Sequence[FieldSource], reading: PromptWithReply) -> None:
+    documents = [reading.prompt.sources[unit.source].text for unit in document_units(reading.prompt)]
+    places = [each.place for each in sources if each.place is not None]
+    listed = {document for document, _ in places} <= {*range(1, len(documents) + 1)}
+    inside = [(each.leaf.span, reading.reply) for each in sources]
+    inside += [(span, documents[document - 1]) for document, span in places if listed]
+    if not listed or not all(0 <= start <= end <= len(text) for (start, end), text in inside):
+        raise ValueError("the fields and the documents do not match")
 
 
 def _check_followed(followed: Hops, shape: tuple[int, ...], size: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nbsal.explain.citations.sourced import NOT_CHECKED, SourcedRows
 from nbsal.explain.explained import NOTABLE_GAP, gap_advice
 from nbsal.explain.prompt.reading import PromptWithReply, Unit
 from nbsal.explain.scoring.hops import ALL
@@ -79,6 +80,7 @@ class AnswerPicture:
     left: Sequence[Phrase] = ()
     others: Sequence[tuple[str, str, str]] = ()
     curve: Sequence[Block] = ()
+    sourced: SourcedRows = NOT_CHECKED
 
     @property
     def names(self) -> list[SourceName]:
@@ -119,6 +121,7 @@ class AnswerPicture:
             Sentence(self.headline),
             self._reply_card(),
             self._legend([span for spans in words for span in spans if span.score is not None]),
+            *self.sourced.blocks,
             *self._cards(words),
             *share_blocks(self.reading.row, self.total),
             *self.curve,
@@ -159,14 +162,20 @@ class AnswerPicture:
     def _cards(self, words: Sequence[Sequence[ScoredSpan]]) -> list[Card]:
         """Each source with its share of the scores, and what leaving it out changes."""
         largest, low = html.largest_score(words), min(0.0, *self.facts.shares)
-        texts, cards = share_texts(self.facts), []
+        texts, cards, roles = share_texts(self.facts), [], self.sourced.roles(self.chosen)
         for number, (name, source) in enumerate(zip(self.names, self.reading.prompt.sources, strict=True)):
+            if not source.text:
+                continue  # a message that only calls tools
             marked = Marked([words[number]], largest, large=False)
             if unread := UNREAD.get(source.status):
                 cards.append(Card([marked, Note(unread)], name.label, name.title))
                 continue
             change = sentences.notable_change(self.facts, self.fallen.get(number))
-            end: list[Cell] = [*([change] if change else []), Bar(self.facts.shares[number], low), texts[number]]
+            end: list[Cell] = [
+                *filter(None, [roles.get(number, ""), change]),
+                Bar(self.facts.shares[number], low),
+                texts[number],
+            ]
             cards.append(Card([marked], name.label, name.title, end))
         return cards
 
@@ -178,7 +187,7 @@ class AnswerPicture:
             text = self.reading.reply[max(start, at) : end]  # tokens may share a character
             if text and not self.reading.reply_special[token]:
                 word = text.lstrip()
-                gap = text[: -len(word)] if word and spans else ""
+                gap = text[: len(text) - len(word)] if spans else ""
                 spans += [ScoredSpan(gap), ScoredSpan(word, chosen=token in self.chosen)]
             at = max(at, end)
         return spans

@@ -23,7 +23,10 @@ def explain_part(answer: Any, span: Any, hops: Count | None, check: bool | int) 
         scores = answer.score_matrix.total(tokens)
     else:
         scores = answer.still_running().score_sum(tokens)
-    saliency = _saliency(answer, scores, tokens, _text_of(answer, tokens), target, change, hops)
+    scores, notes = _followed(answer, scores, hops)
+    if hops == 0 and change is not None:
+        notes = {"change": change, "gap": float(scores.sum()) - change}
+    saliency = _saliency(answer, scores, tokens, _text_of(answer, tokens), target, notes)
     return answer.still_running().check(saliency, check) if check else saliency
 
 
@@ -31,15 +34,23 @@ def explain_rival(answer: Any, token: Any, at: Any) -> SpanSaliency:
     """See `Answer.rather`."""
     running = answer.still_running()
     if at is None:
-        scores = running.score_rival_reply(token)
-        return _saliency(answer, scores, answer.reading.content, f"{answer.text.strip()} - {token.strip()}", None)
+        scores, names = running.score_rival_reply(token), f"{answer.text.strip()} - {token.strip()}"
+        return _saliency(answer, scores, answer.reading.content, names, None, {})
     places = tokens_of(answer.reading, at, "at")
     if len(places) != 1:
         message = f"at={at!r} covers {len(places)} tokens. Name one, by its number."
         raise InputError(message, argument="at", value=at)
     target = running.rival_target(places[0], token)
-    scores, label = running.score_rival(places[0], target), f"{_text_of(answer, places)} - {target.label}"
-    return _saliency(answer, scores, places, label, target, hops=answer.hops)
+    scores, notes = _followed(answer, running.score_rival(places[0], target), answer.hops)
+    return _saliency(answer, scores, places, f"{_text_of(answer, places)} - {target.label}", target, notes)
+
+
+def _followed(answer: Any, scores: Floats, hops: Count) -> tuple[Floats, dict[str, Any]]:
+    """Scores followed through the reply, and what the provenance says of that."""
+    if hops == 0:
+        return scores, {}
+    followed = follow_answer(answer, scores[None], hops)
+    return followed.scores[0], followed.provenance
 
 
 def _text_of(answer: Any, tokens: Sequence[int]) -> str:
@@ -50,29 +61,18 @@ def _text_of(answer: Any, tokens: Sequence[int]) -> str:
 
 
 def _saliency(
-    answer: Any,
-    scores: Floats,
-    tokens: Sequence[int],
-    target: str,
-    span_target: Target | None,
-    change: float | None = None,
-    hops: Count = 0,
+    answer: Any, scores: Floats, tokens: Sequence[int], target: str, span_target: Target | None, notes: dict[str, Any]
 ) -> SpanSaliency:
     end = min(len(scores), answer.reading.start + max(tokens))
     probability = np.exp(answer.statistics.logprob[list(tokens)].sum())
     settings = {name: value for name, value in answer.provenance.items() if name not in OF_ONE_TARGET}
-    if hops != 0:
-        followed = follow_answer(answer, scores[None], hops)
-        scores, settings = followed.scores[0], settings | followed.provenance
-    elif change is not None:
-        settings |= {"change": change, "gap": float(scores.sum()) - change}
     return SpanSaliency(
         row=answer.reading.up_to(end),
         target=target.strip(),
         prediction=_text_of(answer, tokens).strip(),
         probabilities=np.array([probability]),
         method=answer.method,
-        provenance=settings | {"target": target.strip(), "number": answer.number},
+        provenance=settings | notes | {"target": target.strip(), "number": answer.number},
         scores=np.array(scores[:end]),
         tie_breaker=np.array(scores[:end]),
         span_target=span_target,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from nbsal.explain.answer import Answer
 from nbsal.explain.explainer import Explainer
-from nbsal.explain.prompt.sources import has_tool_results
+from nbsal.explain.prompt.sources import uses_tools
 from nbsal.explain.reply import explain_read, explain_reply, read, size_of
 from nbsal.explain.reply_settings import ReplySettings
 from nbsal.explain.scoring.hops import Count
@@ -27,6 +27,7 @@ def answer(
     reply: Any = None,
     *,
     documents: Any = (),
+    layout: str = "plain",
     method: str | Method | Sequence[str | Method] | Mapping[str, str | Method] | None = None,
     unit: Any = None,
     number: str | None = None,
@@ -57,19 +58,22 @@ def answer(
     Args:
         subject: What `nbsal.load` returns, or what it takes.
         asked: A list of messages for the model's chat template, or a prompt that the model reads as it is; the first
-            prompt that skips a model's template gives a warning.
+            prompt that skips a model's template gives a warning. Messages may have "tool_calls", and the role "tool":
+            calls and their results are sources. A template that knows none of them gets `<tool_call>` tags.
         reply: A text or token ids. By default the model writes the reply.
         documents: Texts, dicts with "title" and "text", or a dict of texts by title. They replace `{documents}` in the
             last message, else the template places them, else they stand before the question.
+        layout: How documents are written: "plain", or "numbered" ("[1] ...", "[2] ..."), so that the reply can cite
+            them; not for templates that place documents themselves.
         method: A name that `nbsal methods` lists, an instance, or several, which share the reply and what they run.
-            With documents, or results of tools among the messages, the default is occlusion, which hides one after the
+            With documents, or calls of tools among the messages, the default is occlusion, which hides one after the
             other. Otherwise it is attn-lrp, or gae for models with operations that attn-lrp has no rule for. It is
             occlusion for models that only methods that hide can explain, for prompts too long for the memory that the
             others need, and for replies so long that hiding the sentences is quicker. How units are hidden is a setting
             of the method: `nbsal.Occlusion(way="text")` writes the prompt anew without them.
         unit: What methods hide and what `sources()` speaks of: "token", "word", "sentence", "paragraph", "document",
             "message", or (start, end) characters of the last message. By default "document" with documents, "message"
-            with results of tools, else "sentence".
+            with calls of tools, else "sentence".
         number: What is explained of a token: its "logprob", "logit" or "logit-prob" (the logarithm of its odds). By
             default "logprob" for methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that
             hide also explain the "divergence" (Jensen-Shannon, in nats) between what the model would say there with all
@@ -101,10 +105,11 @@ def answer(
     """
     subject = as_subject(subject)
     settings = ReplySettings.from_settings(
-        subject.tokenizer, generate, documents=documents, unit=unit, number=number, template=template, tools=tools,
-        seed=seed, batch_size=batch_size, hops=hops, check=check, progress=progress, cancel=cancel, on_token=on_token,
+        subject.tokenizer, generate, documents=documents, layout=layout, unit=unit, number=number, template=template,
+        tools=tools, seed=seed, batch_size=batch_size, hops=hops, check=check, progress=progress, cancel=cancel,
+        on_token=on_token,
     )  # fmt: skip
-    has_documents = bool(documents) or has_tool_results(asked)
+    has_documents = bool(documents) or uses_tools(asked)
     if method is None and not isinstance(subject.model, StandIn):
         read_reply = read(subject, asked, reply, settings)
         name = default_for_reply(subject, has_documents, unit, hops, size_of(read_reply[0]))

@@ -1,6 +1,6 @@
 """Replies to many prompts, read, written and explained with the same settings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -10,10 +10,14 @@ from nbsal.explain.citations.subsets import citable
 from nbsal.explain.prompt.generate import Generated, generate_batch, writes_each_alone
 from nbsal.explain.prompt.reading import Prompt
 from nbsal.explain.prompt.requests import read_asked
-from nbsal.explain.reply import explain_reading, needs_of, read
+from nbsal.explain.prompt.sources import uses_tools
+from nbsal.explain.reply import explain_reading, needs_of, read, size_before, size_of
 from nbsal.explain.reply_settings import ASKED, OF_ALL_ROWS, ReplySettings
 from nbsal.explain.scoring import served
 from nbsal.explain.scoring.running import Explains
+from nbsal.methods.base import Method
+from nbsal.methods.default import ReplySize, check_reply_fits, default_for_reply
+from nbsal.model.loading.stand_in import StandIn
 from nbsal.model.subject import Subject
 from nbsal.support.errors import Cancelled, InputError, ModelError, NbsalError
 from nbsal.support.progress import Meter
@@ -35,7 +39,7 @@ def explain_rows(explainer: Explains, rows: Any, **arguments: Any) -> list[Answe
     with Meter(len(rows), settings.progress, settings.cancel) as meter:
         at = 0
         try:
-            for at, (row, written) in enumerate(write_rows(explainer.subject, rows, settings, meter)):
+            for at, (row, written) in enumerate(write_rows({"": explainer}, rows, settings, meter)):
                 meter.check()
                 answers.append(explain_row({"": explainer}, row, at, settings, meter, written)[""])
                 meter.reach(at + 1)
@@ -74,10 +78,10 @@ def explain_row(
     padding has an effect in some models, is written again.
     """
     asked, reply, settings = _row_settings(row, at, settings)
-    subject = next(iter(explainers.values())).subject
+    subject, methods = _parts(explainers)
 
     def explain(written: Generated | None) -> dict[str, Answer]:
-        reading, origin = read(subject, asked, reply, settings, written)
+        reading, origin = read(subject, asked, reply, settings, written, methods)
         part = meter.part(1, len(reading.reply_ids) * len(explainers))
         answers = explain_reading(explainers, reading, origin, settings, part)
         cites = settings.citations and citable(reading.prompt)
@@ -93,21 +97,45 @@ def explain_row(
     return explain(None)
 
 
+def default_for_rows(subject: Subject, rows: Iterable[Any], settings: ReplySettings) -> str:
+    """The method for the replies to all rows where none is named, which the longest one decides."""
+    longest, size, has_documents = 0, None, False
+    for row in rows:
+        with suppress(Exception):  # what is wrong with a row, its own explanation says
+            asked, reply, own = _row_settings(row, 0, settings)
+            has_documents = has_documents or bool(own.documents) or uses_tools(asked)
+            length = len(f"{asked}{own.documents}{reply}")
+            if length > longest and not isinstance(subject.model, StandIn):
+                size, longest = _size_of(subject, asked, reply, own), length
+    return default_for_reply(subject, has_documents, settings.unit, settings.hops, size)
+
+
+def _size_of(subject: Subject, asked: Any, reply: Any, settings: ReplySettings) -> ReplySize:
+    if reply is None:
+        return size_before(read_asked(subject, asked, settings), settings)
+    return size_of(read(subject, asked, reply, settings)[0])
+
+
 def write_rows(
-    subject: Subject, rows: Sequence[Any], settings: ReplySettings, meter: Meter
+    explainers: Mapping[str, Explains], rows: Sequence[Any], settings: ReplySettings, meter: Meter
 ) -> Iterator[tuple[Any, Generated | None]]:
     """Each row, with its reply if the model can write it together with those of the rows beside it."""
     size = settings.batch_size or WRITTEN
     for first in range(0, len(rows), size):
         some = rows[first : first + size]
-        written = _write_batch(subject, some, settings, meter)
+        written = _write_batch(explainers, some, settings, meter)
         yield from ((row, written.get(place)) for place, row in enumerate(some))
 
 
-def _write_batch(subject: Subject, rows: Sequence[Any], settings: ReplySettings, meter: Meter) -> dict[int, Generated]:
+def _write_batch(
+    explainers: Mapping[str, Explains], rows: Sequence[Any], settings: ReplySettings, meter: Meter
+) -> dict[int, Generated]:
     """The replies, by place, that the model can write together."""
+    subject, methods = _parts(explainers)
     prompts = {
-        place: prompt for place, row in enumerate(rows) if (prompt := _prompt(subject, row, settings)) is not None
+        place: prompt
+        for place, row in enumerate(rows)
+        if (prompt := _prompt(subject, methods, row, settings)) is not None
     }
     try:
         return generate_batch(subject, prompts, settings.generate, meter.check)
@@ -117,15 +145,23 @@ def _write_batch(subject: Subject, rows: Sequence[Any], settings: ReplySettings,
         return {}
 
 
-def _prompt(subject: Subject, row: Any, settings: ReplySettings) -> Prompt | None:
+def _prompt(subject: Subject, methods: Sequence[Method], row: Any, settings: ReplySettings) -> Prompt | None:
     """The prompt of a row whose reply can be written together with others."""
     try:
         asked, reply, settings = _row_settings(row, 0, settings)
         if reply is not None or not writes_each_alone(subject, settings.generate):
             return None
-        return read_asked(subject, asked, settings)
+        prompt = read_asked(subject, asked, settings)
+        check_reply_fits(subject, methods, size_before(prompt, settings))
+        return prompt
     except Exception:  # what is wrong with a row, its own explanation says
         return None
+
+
+def _parts(explainers: Mapping[str, Explains]) -> tuple[Subject, list[Method]]:
+    """The model that all explainers explain, and their methods."""
+    methods = [explainer.method for explainer in explainers.values()]
+    return next(iter(explainers.values())).subject, methods
 
 
 def _row_settings(row: Any, at: int, settings: ReplySettings) -> tuple[Any, Any, ReplySettings]:

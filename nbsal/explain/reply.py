@@ -16,9 +16,9 @@ from nbsal.explain.citations.subsets import as_table, citable, first_subsets
 from nbsal.explain.prompt import generate as writing
 from nbsal.explain.prompt.generate import Generated
 from nbsal.explain.prompt.prompts import check_length, skips_template, tokenize_reply, with_reply
-from nbsal.explain.prompt.reading import PromptWithReply, TokenStatistics
+from nbsal.explain.prompt.reading import Prompt, PromptWithReply, TokenStatistics
 from nbsal.explain.prompt.requests import check_reply_ids, read_asked
-from nbsal.explain.prompt.sources import Source
+from nbsal.explain.prompt.sources import PLAIN, Source
 from nbsal.explain.reply_settings import ReplySettings, plain_settings
 from nbsal.explain.reply_ways import check_runs_here, check_written, measure_ways, passes_of
 from nbsal.explain.scoring import served
@@ -45,7 +45,7 @@ from nbsal.support.warning import warn_once
 STOPS = (Cancelled, ServerError, OverBudget)  # errors that carry what was finished before them
 # Of a reading, in its provenance.
 ORIGIN = (
-    "rendered", "documents", "rewritten", "not read", "template", "template settings", "note", "reply",
+    "rendered", "documents", "layout", "rewritten", "not read", "template", "template settings", "note", "reply",
     "generate", "seed", WRITTEN,
 )  # fmt: skip
 
@@ -59,7 +59,8 @@ def explain_reply(
         check_runs_here(subject)
     if (server := served.server_of(subject)) is not None:  # count before anything is sent
         server.caller.check(plan_reply(explainers, asked, reply, settings).calls)
-    return explain_read(explainers, *read(subject, asked, reply, settings), settings)
+    methods = [explainer.method for explainer in explainers.values()]
+    return explain_read(explainers, *read(subject, asked, reply, settings, methods=methods), settings)
 
 
 def explain_read(
@@ -107,18 +108,24 @@ def explain_again(
 def reply_again(explainer: Explains, asked: Any, sources: Sequence[Source], **arguments: Any) -> Answer:
     """Explain a new reply to what is asked: all of some sources but those that were struck out, which stay listed."""
     settings = ReplySettings.parse(explainer.subject.tokenizer, arguments)
-    reading, origin = read(explainer.subject, asked, None, settings)
+    reading, origin = read(explainer.subject, asked, None, settings, methods=[explainer.method])
     reading = replace(reading, prompt=reading.prompt.within(sources))
     with Meter(len(reading.reply_ids), settings.progress, settings.cancel) as meter:
         return explain_reading({"": explainer}, reading, origin, settings, meter)[""]
 
 
 def read(
-    subject: Subject, asked: Any, reply: Any, settings: ReplySettings, written: Generated | None = None
+    subject: Subject,
+    asked: Any,
+    reply: Any,
+    settings: ReplySettings,
+    written: Generated | None = None,
+    methods: Sequence[Method] = (),
 ) -> tuple[PromptWithReply, dict[str, Any]]:
     """The prompt with the reply, and where the reply is from, for the provenance.
 
-    `written` is what the model has already written with these settings.
+    `written` is what the model has already written with these settings. Before it writes, it is checked that the
+    scores by these methods will fit into memory.
     """
     prompt = read_asked(subject, asked, settings)
     origin: dict[str, Any] = {"rendered": prompt.text}
@@ -126,6 +133,7 @@ def read(
         origin["reply begins with"] = list(prompt.tokens[prompt.source_size :])
     if prompt.placement:
         origin["documents"] = prompt.placement
+        origin |= {} if settings.layout == PLAIN else {"layout": settings.layout}
     for status in ("rewritten", "not read"):
         if names := [name for name, s in zip(prompt.names, prompt.sources, strict=True) if s.status == status]:
             origin[status] = names
@@ -150,6 +158,8 @@ def read(
                 settings.on_token(text)
             (ids, _), drawn = tokenize_reply(subject, prompt, text), None
         else:
+            if written is None:
+                check_reply_fits(subject, methods, size_before(prompt, settings))
             generated = written or writing.generate(subject, prompt, settings)
             ids, drawn = generated.ids, generated.drawn
         recorded = plain_settings(settings.generate)
@@ -174,6 +184,12 @@ def read(
 def size_of(reading: PromptWithReply) -> ReplySize:
     """What the choice of a method depends on."""
     return ReplySize(len(reading.row), len(reading.reply_ids), len(reading.units("sentence")))
+
+
+def size_before(prompt: Prompt, settings: ReplySettings) -> ReplySize:
+    """The same with the longest reply that the model may write."""
+    most = int(settings.generate["max_new_tokens"])
+    return ReplySize(len(prompt.ids) + most, most, len(prompt.units("sentence")), written=False)
 
 
 def explain_reading(

@@ -8,6 +8,7 @@ from threading import Event
 from typing import Any, Literal, Self
 
 from nbsal.explain.prompt.chat import parse_template
+from nbsal.explain.prompt.sources import LAYOUTS, PLAIN
 from nbsal.explain.scoring.hops import check_hops
 from nbsal.explain.sentences.outcomes import WAYS
 from nbsal.model.target import NUMBERS
@@ -32,6 +33,7 @@ class ReplySettings:
     """Arguments of `nbsal.answer`: all but the model, the method, what is asked and the reply."""
 
     documents: Any = ()
+    layout: str = PLAIN
     unit: Any = None
     number: str | None = None
     template: str | None = None
@@ -57,6 +59,8 @@ class ReplySettings:
         if self.check not in (True, False, WAYS):
             message = f"check={self.check!r:.60} must be True, False or {WAYS!r}."
             raise InputError(message, argument="check", value=self.check)
+        if self.layout not in LAYOUTS:
+            raise UnknownName("layout", self.layout, LAYOUTS)
         check_hops(self.hops)
 
     @classmethod
@@ -73,16 +77,8 @@ class ReplySettings:
 
 
 NAMES = tuple(name for name in ReplySettings.__dataclass_fields__ if name not in ("generate", "template_settings"))
-OF_ALL_ROWS = (
-    "unit",
-    "number",
-    "template",
-    "tools",
-    "seed",
-    "batch_size",
-    "hops",
-    "citations",
-)  # the same for every row of a table
+# The same for every row of a table.
+OF_ALL_ROWS = ("layout", "unit", "number", "template", "tools", "seed", "batch_size", "hops", "citations")
 
 
 def split_settings(

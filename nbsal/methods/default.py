@@ -61,6 +61,7 @@ class ReplySize:
     tokens: int  # of the prompt and the reply
     reply: int
     sentences: int = 0  # of the prompt
+    written: bool = True  # False: the reply may have fewer tokens than that
 
 
 def default_for_reply(
@@ -69,7 +70,8 @@ def default_for_reply(
     """The method that explains a reply where none is named: documents are hidden, each as a whole.
 
     Without documents, it is the first one that follows each token of the reply back, if that fits into memory and
-    takes no longer than hiding the sentences; else these are hidden. Without a `size`, the reply counts as short.
+    takes no longer than hiding the sentences; else these are hidden. A reply that the model has still to write counts
+    as short, and without a `size` any reply fits.
 
     >>> import nbsal
     >>> notes = nbsal.load("demo/notes")
@@ -84,7 +86,7 @@ def default_for_reply(
     if size is None:
         return default_method(subject, FOR_REPLIES)
     *following, hiding = FOR_REPLIES
-    if hops == 0 and reply_memory.passes(size.reply) > reply_memory.passes_of_hiding(size.sentences):
+    if size.written and hops == 0 and reply_memory.passes(size.reply) > reply_memory.passes_of_hiding(size.sentences):
         return hiding
     fitting = [name for name in following if fits(subject, catalogue.create(name), size)]
     return default_method(subject, [*fitting, hiding] if hops == 0 else fitting or following)

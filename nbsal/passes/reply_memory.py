@@ -94,14 +94,16 @@ def sizes_of(subject: Subject) -> Sizes:
 
 def needed(method: SizedMethod, sizes: Sizes, tokens: int, reply: int) -> int:
     """The bytes beyond the model that the scores of a reply's tokens take; `tokens` are those of prompt and reply."""
-    read = LOGITS * reply * sizes.vocabulary * max(4, sizes.itemsize) + sizes.running(tokens)
+    logits, running = LOGITS * reply * sizes.vocabulary * max(4, sizes.itemsize), sizes.running(tokens)
+    read = logits + running
     if method.hides:
         return read
     gradients = any(need.endswith("_grad") for need in method.needs) or "forward" in method.needs
     if method.shares == "pass" and not _reads_whole_maps(method, sizes):
         points = POINTS * min(reply * tokens * sizes.width, reply_trace.FEATURES) * ("forward" in method.needs)
         maps = ("attention_grad" in method.needs) * (1 if sizes.fused else sizes.heads)
-        return read + points * sizes.itemsize + _by_block(sizes, tokens, reply, gradients, maps)
+        held = points * sizes.itemsize + _by_block(sizes, tokens, reply, gradients, maps)
+        return logits + max(running, held)  # what a forward pass holds is free before the first block runs again
     pairs = sizes.heads * tokens**2 * sizes.itemsize
     read += ALL_LOGITS * tokens * sizes.vocabulary * sizes.itemsize
     graphs = sizes.stacks * sizes.blocks * sizes.states(tokens)

@@ -83,7 +83,8 @@ class ReplyStream(Stream):
         at = {depth: self.gradient(())}
         blocks = self.blocks((), Selection(("hidden", "hidden_grad")))
         for layer, block in zip(reversed(range(min(numbers), depth)), blocks, strict=False):
-            at[layer] = block["hidden_grad"]
+            if layer in numbers:  # those of all layers would fill the memory
+                at[layer] = block["hidden_grad"]
         return hidden, {layer: at[layer] for layer in numbers}
 
     def _starts(self, graph: BlockGraph) -> Starts | None:

@@ -11,11 +11,11 @@ import traitlets
 
 from nbsal.explain.answer import Answer
 from nbsal.explain.answer_page import AnswerPicture
+from nbsal.explain.citations.sourced import NOT_CHECKED
 from nbsal.explain.judgement import Judgement
 from nbsal.explain.lazy import Explainer
-from nbsal.explain.prompt.sources import Source, has_tool_results
+from nbsal.explain.prompt.sources import Source, uses_tools
 from nbsal.explain.scoring.hops import check_hops
-from nbsal.explain.sentences.reply_facts import part_text
 from nbsal.methods.facts import label_of
 from nbsal.methods.lazy import Subject, default
 from nbsal.render.sheet import Sheet
@@ -24,9 +24,10 @@ from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
 from nbsal.widgets.base import NO_SOURCE, View
-from nbsal.widgets.cached_view import PanelCache, PanelJob
+from nbsal.widgets.cached_view import PanelJob
 from nbsal.widgets.content import answer_parts as parts
-from nbsal.widgets.content.answer_panels import CurvePanel, SpanPanel, StrikePanel
+from nbsal.widgets.content.answer_citations import citations_trait
+from nbsal.widgets.content.answer_panels import answer_panels
 from nbsal.widgets.content.answer_parts import AnswerResult, Struck
 from nbsal.widgets.content.answer_picture import picture
 from nbsal.widgets.content.asked import Asked, Reply, answer_steps, reply_choices
@@ -45,14 +46,14 @@ LOADED = "Loaded without its model \N{MIDDLE DOT} pass reply=... to nbsal.answer
 class Answers(Shading, MethodTraits, View):
     """Why a model replied what it did: a finished Answer, or an Explainer or Subject and what is asked.
 
-    `asked`, `reply`, `documents`, `template`, `tools`, `seed`, `unit`, `number` and settings of `generate` are those of
-    `nbsal.answer`; without a reply the model writes one, word by word in the view. `selection` holds the numbers of
-    tokens of the reply (none is all of it), `source_selection` positions in the prompt. `level` is the part that is
-    shaded as one: "token", "word", "sentence" or "document". A `rival` explains the token number `at` rather than that
-    one. `hops` follows scores through the reply (`Answer.through`), by information flow routes where the model has
+    `asked`, `reply`, `documents`, `layout`, `template`, `tools`, `seed`, `unit`, `number` and settings of `generate`
+    are those of `nbsal.answer`; without a reply the model writes one, word by word in the view. `selection` holds the
+    numbers of tokens of the reply (none is all of it), `source_selection` positions in the prompt. `level` is the part
+    that is shaded as one: "token", "word", "sentence" or "document". A `rival` explains the token number `at` instead.
+    `hops` follows scores through the reply (`Answer.through`), by information flow routes where the model has
     them; `certainty` fades unsure words. `struck` lists sources by number, or [source, sentence], that are taken out:
     the same reply is scored again. `write_again` lets the model reply without them; `written` is the number of the
-    reply on display, 0 the first. `panels` holds "curve" while the hiding curve is open.
+    reply on display, 0 the first. `panels` holds "citations" and "curve", the hiding curve, while these are open.
 
     >>> import nbsal
     >>> question = [{"role": "user", "content": "Where does Mara live?"}]
@@ -74,7 +75,7 @@ class Answers(Shading, MethodTraits, View):
     at = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
     struck: Any = traitlets.List().tag(sync=True, page=True)
     written = traitlets.Int(0).tag(sync=True, page=True)
-    panels = traitlets.List(traitlets.Enum(("curve",))).tag(sync=True, page=True)
+    panels = traitlets.List(traitlets.Enum(("citations", "curve"))).tag(sync=True, page=True)
     _readout = traitlets.Dict(parts.READOUT).tag(sync=True)
     _tokens, _scores = traitlets.Dict().tag(sync=True), traitlets.Bytes().tag(sync=True)
     _result = traitlets.Dict().tag(sync=True)
@@ -83,6 +84,7 @@ class Answers(Shading, MethodTraits, View):
     _own_scores = traitlets.Dict().tag(sync=True)  # of a span or a contrast that is a target of its own
     _chosen = traitlets.Dict().tag(sync=True)  # what is said of selected words, where `_facts` does not hold it
     _curve = traitlets.Dict().tag(sync=True)
+    _citations = traitlets.Dict().tag(sync=True)
     _draft = traitlets.Unicode().tag(sync=True)  # the reply, while the model writes it
     _replies: Any = traitlets.List().tag(sync=True)  # all replies, in words
     _saved = traitlets.Unicode().tag(sync=True)
@@ -120,13 +122,15 @@ class Answers(Shading, MethodTraits, View):
         self._written = [Reply(request, answer=source if finished else None)]
         self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
-        if isinstance(source, Subject) and self._own_method is None:
-            has_documents = len(documents) > 0 or has_tool_results(asked)
+        self._by_size = isinstance(source, Subject) and self._own_method is None  # whether the first reply decides
+        if self._by_size:
+            has_documents = len(documents) > 0 or uses_tools(asked)
             self._own_method = default.default_for_reply(source, has_documents, unit, settings.get("hops", 0))
         self._answers, self._evidence, self._checked = (LastValue() for _ in range(3))
-        self._panels = PanelCache()
-        self._panels |= {"span": SpanPanel(), "struck": StrikePanel(), "curve": CurvePanel()}
+        self._panels = answer_panels()
         self._opens = "selection" not in settings
+        if finished and source.sourced.finding:
+            settings.setdefault("panels", ["citations"])
         super().__init__(source, **{name: value for name, value in settings.items() if name in traits})
 
     def as_explainer(self, source: Any) -> Explainer:
@@ -152,7 +156,7 @@ class Answers(Shading, MethodTraits, View):
     @property
     def result(self) -> Any:
         """The Answer on display, or None before the first one."""
-        return self._computed.answer if isinstance(self._computed, AnswerResult) else None
+        return self._computed.shown if isinstance(self._computed, AnswerResult) else None
 
     def steps(self) -> dict[str, Step]:
         return {} if self.explainer is None or self.result is None else answer_steps(self.result, self._selected())
@@ -233,11 +237,11 @@ class Answers(Shading, MethodTraits, View):
         if self.explainer is None:
             answer: Any = self._written[0].answer
             self._open(answer, job)
-            return AnswerResult(answer)
+            return AnswerResult(answer, citations=answer if answer.sourced.finding else None)
         answer = self._explained(self._written[inputs["written"]], inputs, job)
         self._open(answer, job)
         keys = self._panels.keys_of([answer], [answer], inputs)
-        values, displayed = self._panels.cached(keys), self.result is answer
+        values, displayed = self._panels.cached(keys), getattr(self._computed, "answer", None) is answer
         panel_job = PanelJob(partial(self.meter, job), lambda value: None)
         for name, shows in self._panels.pending(["span", "struck", *inputs["panels"]], keys, displayed):
             if shows:
@@ -248,11 +252,11 @@ class Answers(Shading, MethodTraits, View):
     def _explained(self, reply: Reply, inputs: dict[str, Any], job: jobs.Job) -> Answer:
         """The checked reply, as the inputs want it; its scores are shown before they are checked."""
         version, (method, layer) = self.subject.version, self._scoring(inputs)
-        hops = inputs["hops"]
-        answer = self._answers.get(
-            [version, reply, method, layer, hops],
-            lambda: parts.followed(self._explain(reply, method, layer, job), hops),
-        )
+        key, hops = [version, reply, layer, inputs["hops"]], inputs["hops"]
+        explain = partial(self._explain, reply, method, layer, job)
+        answer = self._answers.get([*key, method], lambda: parts.followed(explain(), hops))
+        if self._by_size:  # the method that was chosen is the one that is asked for next
+            self._answers.get([*key, answer.method], lambda: answer)
 
         def check() -> Answer:
             known = self._evidence.value_for([version, answer.reading])
@@ -289,32 +293,25 @@ class Answers(Shading, MethodTraits, View):
             texts = [*(source.text for source in result), ""]
             return {"_sources": parts.sources_trait(result), "_tokens": wire.pack(texts, []), "_draft": ""}
         answer = result.answer
-        way = (
-            [f"sources {answer.evidence.way}"]
-            if answer.evidence is not None
-            else ["not checked by leaving out sources"]
-        )
+        way = ["not checked by leaving out sources" if answer.evidence is None else f"sources {answer.evidence.way}"]
         if answer.method != self.method and answer.hops != 0:
             way.append(f"{answer.label}, not {label_of(self.method)}, through the reply")
-        added = not answer.linear and (answer.running is None or answer.hops != 0)
-        way += ["of several words, the scores are added up"] if added else []
-        contrast = []
-        if result.span is not None and result.span.rival:
-            contrast = [
-                f"contrast “{part_text(answer.reading, result.span.tokens)}” \N{MINUS SIGN} “{result.span.rival}”"
-            ]
-        parameters = answer.provenance.get("parameters", {}).items()
-        settings = ", ".join([answer.method, *(f"{name}={value}" for name, value in parameters)])
-        return {
+        if not answer.linear and (answer.running is None or answer.hops != 0):
+            way.append("of several words, the scores are added up")
+        notes = [*answer.notes(), *result.contrast_notes, *way]
+        chosen = {"method": answer.method} if self._by_size and answer.hops == 0 else {}
+        shown = {
             "_sources": parts.sources_trait(answer.reading.prompt.sources, answer),
             "_tokens": parts.tokens_trait(answer.reading),
             "_scores": wire.scores(list(answer.rows)),
             "_facts": parts.reply_trait(result) | {"follows": self._can_follow(answer)},
             "_chosen": parts.chosen_trait(result, self._selected()),
+            "_citations": citations_trait(answer, result.citations),
             "_draft": "",
             "_replies": [reply.trait() for reply in self._written],
-            "_result": {"notes": [*answer.notes(), *contrast, *way], "settings": settings},
-        } | self._panels.publish(vars(result))
+            "_result": {"notes": notes, "settings": parts.settings_text(answer)},
+        }
+        return shown | self._panels.publish(vars(result)) | chosen
 
     def _can_follow(self, answer: Answer) -> bool:
         """Whether scores can be followed through the reply, by the chosen method or by another one."""
@@ -336,7 +333,8 @@ class Answers(Shading, MethodTraits, View):
         """What a static picture shows: the selected words, or the reply; the token at hand rather than its rival."""
         shown = picture(self._computed, self._selected(), self.struck, self._replies, self._inputs.get("written", 0))
         curve = shown.curve if "curve" in self.panels else ()
-        return replace(shown, level=self.level, notes=self._result["notes"], curve=curve)
+        sourced = shown.sourced if "citations" in self.panels else NOT_CHECKED
+        return replace(shown, level=self.level, notes=self._result["notes"], curve=curve, sourced=sourced)
 
     def _page_title(self) -> str:
         return f"Answers: {self.picture().sentence}"
@@ -373,8 +371,8 @@ class Answers(Shading, MethodTraits, View):
         if reply.answer is None:
             if self.result is None:
                 self.show_partial(job, reply.asked.sources())
-            written: Answer = reply.write(explainer, self._watched(job))
-            return written
+            by_size = self._by_size and method == self._own_method
+            return reply.write(explainer, self._watched(job), by_size)
         is_given = self.plain_result is reply.answer and explainer is self.explainer
         if is_given and self.subject.version == self._version:
             return reply.answer

@@ -183,9 +183,11 @@ def test_messages_of_tools_are_sources(subject):
     settings = {"template": OTHERS["tools"], "tools": tools, "unit": "message", "progress": False}
     result = nbsal.answer(subject, messages, " Yes.", method="occlusion", **settings)
     prompt = result.reading.prompt
-    assert "weather" in prompt.text and prompt.names == ("user message 1", "assistant message 2", "tool message 3")
-    assert [unit.name for unit in result.units] == ["user message 1", "tool message 3"]
-    assert "".join(prompt.text[slice(*prompt.spans[i])] for i in result.units[1].tokens) == '{"celsius": 21}'
+    names = ("user message 1", "assistant message 2", "tool call 1, weather", "tool message 3, weather")
+    assert prompt.names == names
+    assert [unit.name for unit in result.units] == [names[0], *names[2:]]
+    texts = ["".join(prompt.text[slice(*prompt.spans[i])] for i in unit.tokens) for unit in result.units]
+    assert texts[1:] == ['weather", "arguments": {"city": "Oslo', '{"celsius": 21}']
 
 
 def test_contents_in_parts_are_joined_by_the_template_alone(subject):

@@ -48,7 +48,7 @@ writes this page. The share says how much of what decides has the highest scores
 words or documents that tie count as their share. The rank is 1 and the number of methods that are better beyond chance
 (paired tests of all pairs of methods, adjusted for their number): methods that tie have the same rank. Costs are CPU
 seconds of one case on one thread, the same in forward passes over prompt and reply, and the peak of memory beyond
-what was held before.
+what the process held before, which methods that ran earlier may have left to it: 0 MB is a lower bound.
 
 Five of twelve messages to planted guards are decided by the planted word, against the evidence. In the other seven
 it is the verb that decides; two of them have a part of what was planted, which decides nothing: one word of the pair,

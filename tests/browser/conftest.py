@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+from pathlib import Path
 
 import pytest
 
@@ -152,3 +153,32 @@ def show(sheet, views):
     yield show_view
     sheet.mouse.move(0, 0)  # else the pointer lies on the next test's view
     assert sheet.problems == []
+
+
+MODULES = Path(nbsal.__file__).parent / "frontend" / "node_modules"
+# The rules that an element breaks, with where. That no contrast was measured is a violation too: axe passes what it
+# takes for hidden, such as all that stands in a body without height.
+AUDIT = """async (selector) => {
+  const node = selector ? document.querySelector(selector) : document;
+  const { passes, violations } = await axe.run(node);
+  const measured = [...passes, ...violations].filter(({ id }) => id === "color-contrast")
+    .flatMap(({ nodes }) => nodes).filter(({ any }) => any.some(({ data }) => data?.contrastRatio));
+  const broken = violations.flatMap(({ id, nodes }) =>
+    nodes.slice(0, 3).map(({ html }) => `${id}: ${html.slice(0, 200)}`));
+  return measured.length ? broken : [...broken, "color-contrast: no text was measured"];
+}"""
+
+
+@pytest.fixture
+def audit(sheet):
+    """audit(selector, theme) -> what axe finds wrong with an element, or with the whole page."""
+    if not MODULES.is_dir():
+        pytest.skip("the modules of npm are not installed (npm ci in nbsal/frontend)")
+
+    def check(selector="section.nbsal", theme="light"):
+        if not sheet.evaluate("() => 'axe' in window"):
+            sheet.add_script_tag(path=MODULES / "axe-core" / "axe.min.js")
+        sheet.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        return sheet.evaluate(AUDIT, selector)
+
+    return check

@@ -157,7 +157,7 @@ def test_keys_alone_suffice(show, sheet, answers):
     bench.expect_traits(sheet, struck=[ADDRESS])
     document.press("Control+z")
     bench.expect_traits(sheet, struck=[])
-    unfold = root.locator(".nbsal-fold > summary")
+    unfold = root.locator("[data-panel=curve] > summary")
     unfold.press("Enter")
     bench.expect_traits(sheet, panels=[])
 

@@ -2,12 +2,10 @@
 
 import html as markup
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-import nbsal
 from tests.browser import bench
 from tests.browser.bench import REAL, every_view
 from tests.browser.conftest import open_page
@@ -97,35 +95,6 @@ def test_static_html_says_the_same(show, views, name):
         shares = [re.sub(r"\s", " ", text) for text in root.locator(".nbsal-share > span").all_text_contents()]
         places = [static.index(part) for part in [answers[0], REAL[:30], *shares[:1]]]
         assert places == sorted(places) and (shares or name == "games")
-
-
-MODULES = Path(nbsal.__file__).parent / "frontend" / "node_modules"
-# The rules that an element breaks, with where. That no contrast was measured is a violation too: axe passes what it
-# takes for hidden, such as all that stands in a body without height.
-AUDIT = """async (selector) => {
-  const node = selector ? document.querySelector(selector) : document;
-  const { passes, violations } = await axe.run(node);
-  const measured = [...passes, ...violations].filter(({ id }) => id === "color-contrast")
-    .flatMap(({ nodes }) => nodes).filter(({ any }) => any.some(({ data }) => data?.contrastRatio));
-  const broken = violations.flatMap(({ id, nodes }) =>
-    nodes.slice(0, 3).map(({ html }) => `${id}: ${html.slice(0, 200)}`));
-  return measured.length ? broken : [...broken, "color-contrast: no text was measured"];
-}"""
-
-
-@pytest.fixture
-def audit(sheet):
-    """audit(selector, theme) -> what axe finds wrong with an element, or with the whole page."""
-    if not MODULES.is_dir():
-        pytest.skip("the modules of npm are not installed (npm ci in nbsal/frontend)")
-
-    def check(selector="section.nbsal", theme="light"):
-        if not sheet.evaluate("() => 'axe' in window"):
-            sheet.add_script_tag(path=MODULES / "axe-core" / "axe.min.js")
-        sheet.emulate_media(color_scheme=theme, reduced_motion="reduce")
-        return sheet.evaluate(AUDIT, selector)
-
-    return check
 
 
 # Dim parts look alike while something is computed and after an error: each is audited in one theme.

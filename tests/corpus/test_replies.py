@@ -14,6 +14,7 @@ from transformers import GenerationMixin
 import nbsal
 from nbsal import cli, corpus
 from nbsal.corpus import shards
+from nbsal.passes import reply_memory
 from nbsal.support.errors import Cancelled, InputError, OverBudget, ServerError, UnknownName
 from tests.answers import writers
 from tests.cases import cases
@@ -257,6 +258,21 @@ def test_the_command_explains_replies(capsys, tmp_path):
     arguments = ["corpus", str(source), f"{out}-chat", *arguments[3:5], "--method", "gae", "--unit", "word"]
     assert cli.main(arguments) == 0 and "1 row" in capsys.readouterr().out
     assert corpus.open(f"{out}-chat").plan.replies["unit"] == "word"
+
+
+def test_the_command_chooses_by_the_size_of_rows_and_resumes_with_its_choice(capsys, tmp_path, monkeypatch):
+    writers.load().model.save_pretrained(tmp_path / "writer")
+    writers.load().tokenizer.save_pretrained(tmp_path / "writer")
+    source, methods = tmp_path / "rows.jsonl", []
+    for name, reply in (("short", "A joy."), ("long", "A joy. " * 30)):
+        rows = [{"messages": CHAT, "reply": each} for each in ("A joy.", reply)]
+        source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        arguments = ["corpus", str(source), str(tmp_path / name), "--model", str(tmp_path / "writer")]
+        assert cli.main(arguments) == 0
+        methods += corpus.open_replies(tmp_path / name).methods
+    assert methods == ["attn-lrp", "occlusion"]
+    monkeypatch.setattr(reply_memory, "passes", lambda reply: 0)
+    assert cli.main(arguments) == 0 and corpus.open_replies(tmp_path / name).methods == ["occlusion"]
 
 
 def test_replies_of_a_shard_are_written_together_and_resumed_alike(tmp_path, monkeypatch):

@@ -113,9 +113,9 @@ WORLDS = {"smollm2": ("real/smollm2", smollm2_cases), "notes": ("demo/notes", no
 def judged(subject: nbsal.Subject, case: CitedCase) -> str:
     """The verdict on the citation of a case; "unclear" if "elsewhere" names the wrong document."""
     asked = [{"role": "user", "content": case.question}]
-    documents = case.documents
-    if subject.tokenizer.unk_token_id is None:  # the vocabulary of demo/notes has no brackets
-        documents = tuple(f"[{number}] {text}" for number, text in enumerate(documents, 1))
+    documents = list(case.documents)
+    if subject.name != "demo/notes":  # whose vocabulary has no brackets
+        documents = [f"[{number}] {text}" for number, text in enumerate(documents, 1)]
     explain = nbsal.Explainer(subject, "occlusion")
     answer = explain.reply(asked, case.reply, documents=documents, check=False, progress=False)
     (row,) = answer.citations().to_dict("records")

@@ -2,13 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from nbsal.explain.citations.marks import Citation, find_citations, without_marks
 from nbsal.explain.citations.quotes import Quote, find_quotes
-from nbsal.explain.citations.subsets import Documents, DocumentSubsets, document_units, first_subsets, measure_documents
+from nbsal.explain.citations.subsets import (
+    Documents,
+    DocumentSubsets,
+    document_units,
+    first_subsets,
+    measure_documents,
+    question_of,
+)
 from nbsal.explain.citations.verdicts import StatementWord, Support, candidates, content_words, judge_support
 from nbsal.explain.prompt.reading import Prompt, PromptWithReply
+from nbsal.explain.scoring.lazy import ReplyExperiment, served
 from nbsal.model.text.tokens import Span
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
@@ -57,9 +66,13 @@ class CitedReply:
         sources = [self.reading.prompt.sources[unit.source] for unit in document_units(self.reading.prompt)]
         return find_citations(self.written, [source.title for source in sources], self.form)
 
-    def statements(self) -> Iterator[CitedStatement]:
+    @cached_property
+    def statements(self) -> list[CitedStatement]:
         """The statement of each citation."""
-        citations, documents, question = self.citations, self.documents, self._question
+        return list(self._statements())
+
+    def _statements(self) -> Iterator[CitedStatement]:
+        citations, documents, question = self.citations, self.documents, question_of(self.reading.prompt)
         known = citations if self.form is None else replace(self, form=None).citations
         place = _Places(self.written, self.reading.reply, known)
         for citation in citations:
@@ -70,14 +83,6 @@ class CitedReply:
             words = content_words(self.reading.reply, span, spans, question, documents)
             if tokens:
                 yield CitedStatement(citation, text, span, tuple(tokens), tuple(words))
-
-    @property
-    def _question(self) -> str:
-        """What the user says beside the documents."""
-        documents = {unit.source for unit in document_units(self.reading.prompt)}
-        return "\n".join(
-            source.text for number, source in enumerate(self.reading.prompt.sources) if number not in documents
-        )
 
     def quotes(self) -> list[Quote]:
         """The quotes, with their characters in the reply as it was written."""
@@ -110,17 +115,19 @@ def groups_of(statements: Sequence[CitedStatement], count: int) -> list[Document
 
 def most_passes(reply: CitedReply) -> int:
     """The most forward passes that `measure_citations` takes; none for a reply without citations."""
-    if not (statements := list(reply.statements())):
+    if not (statements := reply.statements):
         return 0
     documents = tuple(range(1, len(reply.documents) + 1))
     return len(first_subsets(documents, groups_of(statements, len(documents)))) + len(statements)
 
 
 def measure_citations(
-    reply: CitedReply, experiment: Any, subsets: DocumentSubsets | None = None, meter: Meter | None = None
+    reply: CitedReply, experiment: ReplyExperiment, subsets: DocumentSubsets | None = None, meter: Meter | None = None
 ) -> DocumentSubsets:
     """What the documents of a reply do to it: each, those that are cited together, and those that say the same."""
-    statements = list(reply.statements())
+    statements = reply.statements
+    if (server := served.server_of(experiment.ablation.subject)) is not None:  # count before anything is sent
+        server.caller.check(most_passes(reply))
     if subsets is None:
         subsets = measure_documents(experiment, (), meter)
     hidden = experiment.with_units(document_units(reply.reading.prompt), "remove")
@@ -135,7 +142,7 @@ def supports(reply: CitedReply, subsets: DocumentSubsets) -> list[tuple[CitedSta
     """Each citation with what the documents do to its statement."""
     return [
         (statement, judge_support(statement.words, statement.tokens, statement.citation.cites, subsets))
-        for statement in reply.statements()
+        for statement in reply.statements
     ]
 
 
@@ -153,7 +160,7 @@ def citations_frame(reply: CitedReply, subsets: DocumentSubsets | None) -> "pand
             support.drop,
             support.only,
             support.instead,
-            _quotes_exactly(statement, quotes, reply.documents),
+            quotes_exactly(statement, quotes, reply.documents),
             support.verdict,
         )
         for statement, support in ([] if subsets is None else supports(reply, subsets))
@@ -162,7 +169,7 @@ def citations_frame(reply: CitedReply, subsets: DocumentSubsets | None) -> "pand
     return frame.astype({"used_instead": "Int64"})
 
 
-def _quotes_exactly(statement: CitedStatement, quotes: Sequence[Quote], documents: Sequence[str]) -> bool | None:
+def quotes_exactly(statement: CitedStatement, quotes: Sequence[Quote], documents: Sequence[str]) -> bool | None:
     """Whether all quotes of a statement stand in the documents that it cites; None if it has none."""
     (start, end), numbers = statement.citation.span, range(1, len(documents) + 1)
     own = [quote for quote in quotes if start <= quote.span[0] and quote.span[1] <= end]

@@ -9,7 +9,7 @@ import numpy as np
 from nbsal.ablation import tables
 from nbsal.ablation.texts import REMOVE
 from nbsal.explain.prompt.reading import Prompt, Unit
-from nbsal.explain.prompt.sources import TOOL
+from nbsal.explain.prompt.tool_calls import TOOL
 from nbsal.explain.scoring.lazy import ReplyExperiment
 from nbsal.support.arrays import Flags, Floats
 from nbsal.support.errors import InputError
@@ -78,6 +78,12 @@ def document_units(prompt: Prompt) -> list[Unit]:
         message = "The prompt has no documents, and no results of tools, that a reply could use. Pass documents=[...]."
         raise InputError(message, argument="documents", value=())
     return units
+
+
+def question_of(prompt: Prompt) -> str:
+    """What the user says beside the documents."""
+    documents = {unit.source for unit in document_units(prompt)}
+    return "\n".join(source.text for number, source in enumerate(prompt.sources) if number not in documents)
 
 
 def measure_documents(

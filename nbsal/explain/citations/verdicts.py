@@ -4,8 +4,7 @@ Effects are compared with those of the other documents and of no document at all
 the words of a statement likelier.
 """
 
-import re
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +13,7 @@ import numpy as np
 from nbsal.explain.citations.subsets import Documents, DocumentSubsets
 from nbsal.explain.sentences.evidence import NEAR
 from nbsal.explain.sentences.function_words import is_function_word
-from nbsal.model.text.tokens import Span
+from nbsal.model.text.tokens import WORD, Span
 from nbsal.support.arrays import Floats
 
 Verdict = Literal["supported", "decoration", "elsewhere", "not from the documents", "unclear"]
@@ -25,12 +24,11 @@ INVENTED: Verdict = "not from the documents"
 UNCLEAR: Verdict = "unclear"
 VERDICTS = (SUPPORTED, DECORATION, ELSEWHERE, INVENTED, UNCLEAR)
 LEAST = float(np.log(2))  # log-odds by which a document must make a word likelier than others do
-LEAST_OF_GIVEN = 3.0  # the same for a word that the question has: a document of any form makes it likelier
+LEAST_IN_QUESTION = 3.0  # the same for a word that the question has: a document of any form makes it likelier
 LIKELY = float(np.log(0.25))  # log-probability from which a word is no surprise
 CERTAIN = float(np.log(0.95))  # log-probability from which a word cannot become likelier
 FEW = 3  # documents of which all may be a source
 STEM = 4  # letters that forms of one word begin with
-_WORD = re.compile(r"[\w'’]+")
 
 
 @dataclass(frozen=True)
@@ -39,41 +37,51 @@ class StatementWord:
 
     text: str
     tokens: tuple[int, ...]
-    given: bool
+    in_question: bool
     written: frozenset[int]
+
+    @property
+    def least(self) -> float:
+        """The smallest effect on it that counts, in log-odds."""
+        return LEAST_IN_QUESTION if self.in_question else LEAST
 
 
 def content_words(
     text: str, span: Span, spans: Sequence[Span], question: str, documents: Sequence[str]
 ) -> list[StatementWord]:
     """The content words of a part of a reply, whose tokens have those spans; all of its words if it has no other."""
-    asked, written = words_in(question), [words_in(document) for document in documents]
-    matches = list(_WORD.finditer(text, *span))
+    of_question, written = words_in(question), [words_in(document) for document in documents]
+    matches = list(WORD.finditer(text, *span))
     content = [match for match in matches if not is_function_word(match[0])]
     return [
         StatementWord(
             match[0],
             tuple(token for token, (start, end) in enumerate(spans) if start < match.end() and match.start() < end),
-            stands_in(match[0], asked),
+            stands_in(match[0], of_question),
             frozenset(number for number, some in enumerate(written, 1) if stands_in(match[0], some)),
         )
         for match in content or matches
     ]
 
 
-def words_in(text: str) -> Set[str]:
-    """The words of a text, in small letters."""
-    return {match.casefold() for match in _WORD.findall(text)}
+def words_in(text: str) -> dict[str, set[str]]:
+    """The words of a text in small letters, by what they begin with."""
+    words: dict[str, set[str]] = {}
+    for word in map(str.casefold, WORD.findall(text)):
+        words.setdefault(word[:STEM], set()).add(word)
+    return words
 
 
-def stands_in(word: str, words: Collection[str]) -> bool:
-    """Whether some words have a word, or another form of it: "lives" and "lived".
+def stands_in(word: str, words: Mapping[str, Collection[str]]) -> bool:
+    """Whether the words of a text have a word, or another form of it: "lives" and "lived".
 
-    >>> stands_in("visits", {"visit"}), stands_in("1987", {"1986"}), stands_in("Lisbon", {"list"})
+    >>> words = words_in("They visit Oslo in 1986; a list.")
+    >>> stands_in("visits", words), stands_in("1987", words), stands_in("Lisbon", words)
     (True, False, False)
     """
     word = word.casefold()
-    return word in words or (not word[:1].isdigit() and any(_same_stem(word, other) for other in words))
+    others = words.get(word[:STEM], ())
+    return word in others or (not word[:1].isdigit() and any(_same_stem(word, other) for other in others))
 
 
 def _same_stem(first: str, second: str) -> bool:
@@ -108,17 +116,12 @@ class _Word:
     effects: Floats  # nats, by document
 
     @property
-    def least(self) -> float:
-        """The smallest effect on it that counts."""
-        return LEAST_OF_GIVEN if self.word.given else LEAST
-
-    @property
     def givers(self) -> Documents:
         """The documents that make it likelier: those that write it, or else, if the word is then likely, others.
 
         What all documents do, they do by their form.
         """
-        least = max(self.least, NEAR * float(self.effects.max(initial=0)))
+        least = max(self.word.least, NEAR * float(self.effects.max(initial=0)))
         numbers = tuple(int(number) + 1 for number in np.flatnonzero(self.effects >= least))
         if writers := tuple(number for number in numbers if number in self.word.written):
             return writers
@@ -131,7 +134,7 @@ class _Word:
     @property
     def unfounded(self) -> bool:
         """Whether no document writes it, and the model finds it unlikely with all of them."""
-        return not self.word.written and not self.word.given and self.likely < LIKELY
+        return not self.word.written and not self.word.in_question and self.likely < LIKELY
 
 
 def candidates(words: Sequence[StatementWord], subsets: DocumentSubsets) -> Documents:
@@ -147,19 +150,19 @@ def judge_support(
     measured = [_measured(word, subsets) for word in words]
     decisive = _decisive(measured)
     needed = _givers(decisive)
-    own, every = (sum(word.effect(some) for word in decisive) for some in (cited, needed))
+    from_cited, from_all = (sum(word.effect(some) for word in decisive) for some in (cited, needed))
     surprise = -sum(word.likely for word in measured if word.unfounded)
     written = bool(cited) and all(word.word.written & {*cited} for word in decisive or measured)
-    says_so = surprise <= every and (written or own > NEAR * every)
-    falls = any(_fall_of(word.word, subsets, needed) >= word.least for word in decisive)
+    says_so = surprise <= from_all and (written or from_cited > NEAR * from_all)
+    falls = any(_fall_of(word.word, subsets, needed) >= word.word.least for word in decisive)
     verdict: Verdict = UNCLEAR
-    if surprise > every:
+    if surprise > from_all:
         verdict = INVENTED
     elif not falls:
         verdict = DECORATION if says_so else INVENTED
     elif says_so:
         verdict = SUPPORTED
-    elif not own:
+    elif not from_cited:
         verdict = ELSEWHERE
     instead = max(needed, key=lambda number: sum(word.effect((number,)) for word in decisive), default=None)
     drop, only = (_total(values, tokens) for values in (subsets.drop(cited), subsets.rise(cited)))
@@ -194,9 +197,9 @@ def _beyond(values: Floats) -> Floats:
 
 def _decisive(words: Sequence[_Word]) -> list[_Word]:
     """The words that documents give: copied ones before others, and those that gain most and nearly as much."""
-    given = [word for word in words if word.givers and not word.word.given]
-    given = given or [word for word in words if word.givers]
-    copied = [word for word in given if word.word.written & {*word.givers}] or given
+    raised = [word for word in words if word.givers and not word.word.in_question]
+    raised = raised or [word for word in words if word.givers]
+    copied = [word for word in raised if word.word.written & {*word.givers}] or raised
     sizes = [word.effect(word.givers) for word in copied]
     return [word for word, size in zip(copied, sizes, strict=True) if size >= NEAR * max(sizes)]
 
@@ -207,3 +210,22 @@ def _givers(words: Iterable[_Word]) -> Documents:
 
 def _total(values: Floats, tokens: Sequence[int]) -> float:
     return float(values[list(tokens)].sum())
+
+
+def givers_of(words: Sequence[StatementWord], subsets: DocumentSubsets) -> dict[int, float]:
+    """The documents that a value of those words is from, with the effect of each; none of an unfounded value.
+
+    A value is unfounded if no document writes a number of it, or so many of its words that it is a surprise.
+    """
+    measured = [_measured(word, subsets) for word in words]
+    unfounded = [word for word in measured if word.unfounded]
+    surprise = -sum(word.likely for word in unfounded)
+    if surprise > -LIKELY * len(words) or any(map(str.isdigit, "".join(word.word.text for word in unfounded))):
+        return {}
+    giving = [word for word in measured if word.givers]
+    return {number: sum(float(word.effects[number - 1]) for word in giving) for number in _givers(giving)}
+
+
+def falls_without(words: Iterable[StatementWord], before: Floats, after: Floats) -> bool:
+    """Whether one of those words falls by more than what may be chance, from some log-probabilities to others."""
+    return any(_odds(before, word) - _odds(after, word) >= word.least for word in words)

@@ -40,11 +40,14 @@ def locate(render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> t
 
     A second rendering, with a mark before and behind each content, shows what the template itself writes. The first one
     must be just that, with the contents in between, whole or stripped of white space. A search for them is left out
-    where the template writes each content once, as it is.
+    where the template writes each content once, as it is. Contents without a character get no marks, with which a
+    template may do what it does to others.
     """
+    if not all(contents):
+        return _locate_some(render, contents)
     for _ in range(RENDERINGS):
         text = render(contents)
-        marks = _unused_marks(text, 2 * len(contents))
+        marks = unused_marks(text, 2 * len(contents))
         pairs = list(zip(marks[::2], marks[1::2], strict=True))
         rendered = render([a + content + b for content, (a, b) in zip(contents, pairs, strict=True)])
         if places := _verbatim(text, rendered, contents, pairs):
@@ -54,6 +57,21 @@ def locate(render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> t
         if match is not None:
             break
     return text, marked.places(match)
+
+
+def _locate_some(
+    render: Callable[[Sequence[str]], str], contents: Sequence[str]
+) -> tuple[str, list[ContentPlace | None]]:
+    """The rendered text, and the place of each content in it, where some have no character."""
+    filled = [number for number, content in enumerate(contents) if content]
+
+    def render_filled(texts: Sequence[str]) -> str:
+        given = dict(zip(filled, texts, strict=True))
+        return render([given.get(number, "") for number in range(len(contents))])
+
+    text, located = locate(render_filled, [contents[number] for number in filled])
+    places = dict(zip(filled, located, strict=True))
+    return text, [places.get(number, ContentPlace(NOWHERE, 0)) for number in range(len(contents))]
 
 
 def _verbatim(
@@ -136,7 +154,7 @@ def agreement(text: str, other: str) -> int:
     return next((i for i, (a, b) in pairs if a != b), min(len(text), len(other)))
 
 
-def _unused_marks(text: str, count: int) -> list[str]:
+def unused_marks(text: str, count: int) -> list[str]:
     used = set(text)
     return list(islice((chr(code) for code in MARKS if chr(code) not in used), count))
 

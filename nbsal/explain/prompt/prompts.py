@@ -10,6 +10,7 @@ from typing import Any
 from nbsal.explain.prompt import chat
 from nbsal.explain.prompt.reading import Prompt, PromptWithReply, part_at
 from nbsal.explain.prompt.sources import Request, Source, like
+from nbsal.explain.prompt.tool_forms import locate_calls
 from nbsal.model.served.word_tokenizer import SERVERS
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokenize import special_ids
@@ -30,7 +31,10 @@ def read_prompt(
         text = request.texts[0]
         places: list[chat.ContentPlace | None] = [chat.ContentPlace((0, len(text)), 0)]
     else:
-        text, places = chat.locate(renderer(subject, request, template, tools, settings), request.texts)
+        render = renderer(subject, request, template, tools, settings)
+        text, places = chat.locate(render, request.texts)
+        if request.calls:
+            places += locate_calls(text, request, render)
     return replace(_tokenized(subject, request, text, places), origin=(request, template, tools, settings))
 
 
@@ -51,13 +55,13 @@ def skips_template(tokenizer: Any, text: str) -> bool:
 def renderer(subject: Subject, request: Request, template: str | None, tools: Any, settings: Mapping[str, Any]) -> Any:
     """The chat template, with its settings, as a function of the contents and of the documents that it places."""
     assert request.messages is not None
-    messages, count = request.messages, len(request.contents)
+    own, count = request.messages, len(request.contents)
     options: dict[str, Any] = {**settings, "add_generation_prompt": True}
     options |= {name: value for name, value in (("chat_template", template), ("tools", tools)) if value is not None}
 
-    def render(texts: Sequence[str]) -> str:
+    def render(texts: Sequence[str], messages: Sequence[Mapping[str, Any]] = own) -> str:
         pairs = zip(messages, texts[:count], strict=True)
-        filled = [{**message, "content": like(message["content"], text)} for message, text in pairs]
+        filled = [{**message, "content": like(message.get("content"), text)} for message, text in pairs]
         placed = zip(request.templated, texts[count:], strict=True)
         documents = [{"title": request.sources[number].title, "text": text} for number, text in placed]
         extra = {"documents": documents} if documents else {}

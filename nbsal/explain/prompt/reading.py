@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.explain.prompt.sources import STRUCK, TOOL, Request, Source
+from nbsal.explain.prompt.sources import CALL, STRUCK, Request, Source
+from nbsal.explain.prompt.tool_calls import TOOL
 from nbsal.model.text.tokens import WORD, Row, Span
 from nbsal.support.errors import InputError, UnknownName
 
@@ -107,12 +108,13 @@ class Prompt:
         for token, owner in enumerate(self.owners):
             if owner >= 0:
                 # At the level of messages, documents belong to the message that they stand in.
-                message = self.sources[owner].message if level == "message" else None
+                source = self.sources[owner]
+                message = source.message if level == "message" and source.kind == "document" else None
                 held = starts.setdefault(owner if message is None else message, {})
                 held[token] = (self.places[token] or (0, 0))[0]
         units = []
         for number, source in enumerate(self.sources):
-            whole = level not in SPLITTERS or source.status == "rewritten"
+            whole = level not in SPLITTERS or source.status == "rewritten" or (source.kind == CALL and level != "word")
             splits = [] if whole else SPLITTERS[level](source.text)
             units += _split_units(self.names[number], source.text, number, splits, starts.get(number, {}))
         return units
@@ -124,7 +126,7 @@ class Prompt:
 
     def _requested_units(self, spans: Any) -> list[Unit]:
         """Parts of the last message, or of the prompt, at the spans of characters that were passed."""
-        number = max(i for i, source in enumerate(self.sources) if source.kind != "document")
+        number = max(i for i, source in enumerate(self.sources) if source.kind not in (CALL, "document"))
         size = len(self.sources[number].text)
         try:
             parts = sorted((int(start), int(end)) for start, end in spans)

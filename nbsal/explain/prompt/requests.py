@@ -1,15 +1,19 @@
 """From what is asked to the prompt that a model reads, and the tokens of a reply that is passed."""
 
+from functools import partial
 from typing import Any
 
 from nbsal.explain.prompt import generate as writing
-from nbsal.explain.prompt.prompts import check_length, read_prompt
+from nbsal.explain.prompt.prompts import check_length, read_prompt, renderer
 from nbsal.explain.prompt.reading import Prompt
-from nbsal.explain.prompt.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
+from nbsal.explain.prompt.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt, uses_tools
+from nbsal.explain.prompt.tool_calls import FORMS, OF_SERVERS, ToolForm
+from nbsal.explain.prompt.tool_forms import find_form
 from nbsal.explain.reply_settings import ReplySettings
 from nbsal.explain.scoring import served
 from nbsal.model.encoder_decoder import REPLY
 from nbsal.model.loading.composite import Composite
+from nbsal.model.served.word_tokenizer import SERVERS
 from nbsal.model.subject import Subject
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.validation import whole_number
@@ -52,7 +56,7 @@ def _check_subject(subject: Subject) -> None:
 def _read_prompt(subject: Subject, asked: Any, settings: ReplySettings) -> Prompt:
     if (server := served.server_of(subject)) is not None:
         served.check_rendering(server, settings.template, settings.tools)
-    parsed = parse_documents(settings.documents)
+    parsed = parse_documents(settings.documents, settings.layout)
     if isinstance(asked, str):
         for name, value in settings.template_settings.items():
             message = f"{name}={value!r:.40} is a setting of the chat template, which a text skips. Ask with messages."
@@ -62,11 +66,20 @@ def _read_prompt(subject: Subject, asked: Any, settings: ReplySettings) -> Promp
     if not used:
         message = f"The tokenizer of {subject.name} has no chat template. Pass template=..., or asked as one text."
         raise InputError(message, argument="template", value=settings.template)
-    request = parse_messages(asked, parsed, templated="documents" in str(used))
+    form = _tool_form(subject, asked, settings) if uses_tools(asked) else FORMS[0]
+    request = parse_messages(asked, parsed, templated="documents" in str(used), form=form)
     if request.messages is not None and request.messages[-1]["role"] == "assistant":
         message = "The last message is the assistant's. Pass its content as reply=..., without the message."
         raise InputError(message, argument="asked", value=asked)
     return read_prompt(subject, request, settings.template, settings.tools, settings.template_settings)
+
+
+def _tool_form(subject: Subject, messages: Any, settings: ReplySettings) -> ToolForm:
+    """The form of tool calls that the chat template knows."""
+    if subject.tokenizer.chat_template == SERVERS:
+        return OF_SERVERS
+    own = {"template": settings.template, "tools": settings.tools, "settings": settings.template_settings}
+    return find_form(messages, partial(renderer, subject, **own))
 
 
 def check_reply_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:

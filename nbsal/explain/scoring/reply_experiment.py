@@ -15,7 +15,7 @@ from nbsal.ablation.served import RewrittenText, ServedText
 from nbsal.ablation.texts import REMOVE, TEXT
 from nbsal.explain.prompt.prompts import encode, renderer
 from nbsal.explain.prompt.reading import Prompt, PromptWithReply, Unit, words
-from nbsal.explain.prompt.sources import Request, Write, cut, rewrite
+from nbsal.explain.prompt.sources import CALL, Request, Source, Write, cut, rewrite
 from nbsal.explain.scoring import served
 from nbsal.model.served.queries import Query
 from nbsal.model.subject import Subject
@@ -172,7 +172,14 @@ class _Queries:
 
 def _check_shortens(prompt: Prompt, units: Sequence[Unit]) -> None:
     """Refuse units whose characters are not known, because the template rewrote them."""
-    rewritten = next((unit for unit in units if prompt.sources[unit.source].status == "rewritten"), None)
+    sources = prompt.sources  # a call that the template writes is left out as a whole
+    rewritten = next((u for u in units if sources[u.source].status == "rewritten" and not _is_call(sources, u)), None)
     if rewritten is not None:
         message = f'The template rewrote {rewritten.name}, so way="text" cannot cut it out. Use way="remove".'
         raise InputError(message, argument="way", value="text")
+
+
+def _is_call(sources: Sequence[Source], unit: Unit) -> bool:
+    """Whether a unit is a call of a tool, and not a token of it."""
+    source = sources[unit.source]
+    return source.kind == CALL and unit.text == source.text

@@ -63,7 +63,12 @@ def messages_of(request: Request) -> tuple[Mapping[str, Any], ...] | None:
     if request.messages is None:
         return None
     pairs = zip(request.messages, request.texts, strict=False)
-    return tuple({**message, "content": like(message["content"], text)} for message, text in pairs)
+    return tuple({**message, "content": _content(message.get("content"), text)} for message, text in pairs)
+
+
+def _content(content: Any, text: str) -> Any:
+    """A text in the form of a content, which a message that makes calls may lack."""
+    return None if content is None and not text else like(content, text)
 
 
 def query_of(server: Server, request: Request, ids: Sequence[int], reply_ids: Sequence[int]) -> Query:

@@ -359,7 +359,8 @@ class Server:
         """About how many tokens a prompt has with its reply."""
         if not self.by_words:
             return len(query.ids) + len(query.reply_ids)
-        texts = [str(m["content"]) for m in query.messages] if query.messages else [self._decode(query.ids)]
+        messages = [f"{each['content']}{each.get('tool_calls', '')}" for each in query.messages or ()]
+        texts = messages or [self._decode(query.ids)]
         return -(-sum(map(len, [*texts, self._decode(query.reply_ids)])) // SIZE)
 
 

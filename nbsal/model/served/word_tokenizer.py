@@ -46,8 +46,9 @@ class WordTokenizer:
         return self._vocabulary.number(token)
 
     def apply_chat_template(self, messages: Sequence[Mapping[str, Any]], **_: Any) -> str:
-        """The contents alone, since the server renders messages itself."""
-        return "".join(f"{message['content']}{BETWEEN}" for message in messages)
+        """The contents and the calls of tools alone, since the server renders messages itself."""
+        texts = (text for each in messages for text in (each["content"], *map(_call_text, each.get("tool_calls", ()))))
+        return "".join(f"{text}{BETWEEN}" for text in texts)
 
     def get_vocab(self) -> dict[str, int]:
         """None: the words grow with the texts."""
@@ -58,3 +59,9 @@ class WordTokenizer:
 
     def __len__(self) -> int:
         return len(self._vocabulary)
+
+
+def _call_text(call: Mapping[str, Any]) -> str:
+    """The name of a called tool, and the arguments."""
+    function = call.get("function", call)
+    return f"{function['name']} {function['arguments']}"

@@ -94,6 +94,12 @@ class AnswerResult:
     span: SpanScores | None = None
     struck: Strikes | None = None
     curve: HidingCurve | None = None
+    citations: Answer | None = None  # with what was measured of its citations
+
+    @property
+    def shown(self) -> Answer:
+        """The answer with all that was measured of it."""
+        return self.answer if self.citations is None else self.citations
 
     @property
     def contrast(self) -> PartFacts | None:
@@ -102,6 +108,20 @@ class AnswerResult:
             return None
         own = self.answer.facts.part(self.span.tokens, self.span.scores)
         return reply_facts.against(own, self.span.rival, self.span.other)
+
+    @property
+    def contrast_notes(self) -> list[str]:
+        """What is compared, below the view."""
+        if self.span is None or not self.span.rival:
+            return []
+        part = reply_facts.part_text(self.answer.reading, self.span.tokens)
+        return [f"contrast “{part}” \N{MINUS SIGN} “{self.span.rival}”"]
+
+
+def settings_text(answer: Answer) -> str:
+    """The method with its settings."""
+    parameters = answer.provenance.get("parameters", {}).items()
+    return ", ".join([answer.method, *(f"{name}={value}" for name, value in parameters)])
 
 
 def followed(answer: Answer, hops: Count) -> Answer:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from nbsal.explain.answer_page import AnswerPicture
+from nbsal.explain.citations.sourced import NOT_CHECKED
 from nbsal.explain.prompt.reading import PromptWithReply
 from nbsal.widgets.content.answer_parts import AnswerResult, Struck, struck_trait
 
@@ -31,8 +32,9 @@ def picture(
     ]
     taken = {position for entry in struck for position in struck_tokens(answer.reading, Struck.parse(entry))}
     curve = () if result.curve is None else result.curve.blocks
+    sourced = NOT_CHECKED if result.citations is None else result.citations.sourced
     drawn = replace(drawn, name=replies[at]["title"]) if at else drawn
-    return replace(drawn, left=left, others=others, curve=curve, struck=frozenset(taken))
+    return replace(drawn, left=left, others=others, curve=curve, sourced=sourced, struck=frozenset(taken))
 
 
 def struck_tokens(reading: PromptWithReply, struck: Struck) -> list[int]:

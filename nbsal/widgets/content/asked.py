@@ -8,7 +8,17 @@ from typing import Any
 
 from nbsal.explain.answer import Answer
 from nbsal.explain.lazy import Explainer
-from nbsal.explain.prompt.sources import PLACEHOLDER, STRUCK, Source, parse_documents, parse_messages, parse_prompt
+from nbsal.explain.prompt.sources import (
+    CALL,
+    PLACEHOLDER,
+    PLAIN,
+    STRUCK,
+    Source,
+    parse_documents,
+    parse_messages,
+    parse_prompt,
+)
+from nbsal.explain.prompt.tool_calls import CALLS, TOOL, as_entry
 from nbsal.explain.sentences.reply_sentences import likelihood_text
 from nbsal.explain.sentences.statement import OCCLUSION
 from nbsal.methods.facts import label_of
@@ -37,7 +47,8 @@ class Asked:
         unit = provenance.get("unit", "sentence")
         unit = [part.span for part in answer.units] if unit == "spans" else unit
         asked, documents = _request(answer.reading.prompt.sources)
-        return cls(asked, None, {"documents": documents, "seed": provenance.get("seed"), "unit": unit} | writing)
+        settings = {"documents": documents, "layout": provenance.get("layout", PLAIN)}
+        return cls(asked, None, settings | {"seed": provenance.get("seed"), "unit": unit} | writing)
 
     def arguments(self) -> dict[str, Any]:
         """As `Explainer.reply` takes them."""
@@ -45,7 +56,7 @@ class Asked:
 
     def sources(self) -> tuple[Source, ...]:
         """The sources, before the model reads them."""
-        documents = parse_documents(self.settings["documents"])
+        documents = parse_documents(self.settings["documents"], self.settings.get("layout", PLAIN))
         if isinstance(self.asked, str):
             return parse_prompt(self.asked, documents).sources
         return parse_messages(self.asked, documents, templated=False).sources
@@ -61,6 +72,10 @@ class Asked:
         for number, source in enumerate(sources):
             text = texts.get(number, source.text)
             left.append(replace(source, text=text) if text.strip() else replace(source, status=STRUCK))
+        for caller in {source.message for source in left if source.kind == CALL and source.status != STRUCK}:
+            assert caller is not None, "a call is made by a message"
+            text = texts.get(caller, sources[caller].text)
+            left[caller] = replace(sources[caller], text=text)  # it stays, even empty
         asked, documents = _request([source for source in left if source.status != STRUCK])
         unit = self.settings["unit"]
         settings = self.settings | {
@@ -83,18 +98,22 @@ class Reply:
     without: str = ""
     answer: Answer | None = None
 
-    def write(self, explainer: Explainer, watch: Mapping[str, Any]) -> Answer:
-        """Let the model write it, and explain it; `watch` are arguments that follow the call."""
-        from nbsal.explain import reply  # imports torch
+    def write(self, explainer: Explainer, watch: Mapping[str, Any], by_size: bool) -> Answer:
+        """Let the model write it, and explain it; `watch` are arguments that follow the call.
 
-        arguments = {**self.asked.arguments(), **watch}
-        if not self.sources:
-            self.answer = explainer.reply(**arguments)
-        else:
+        With `by_size`, not the explainer's method explains a first reply, but the default for one of its size.
+        """
+        from nbsal.explain import answering, reply  # import torch
+
+        arguments, subject = {**self.asked.arguments(), **watch}, explainer.subject
+        if self.sources:
             asked = arguments.pop("asked")
             del arguments["reply"]
-            self.answer = reply.reply_again(explainer, asked, self.sources, **arguments)
-        return self.answer
+            written: Any = reply.reply_again(explainer, asked, self.sources, **arguments)
+        else:
+            written = answering.answer(subject, **arguments) if by_size else explainer.reply(**arguments)
+        self.answer = written
+        return written  # type: ignore[no-any-return]
 
     def trait(self) -> dict[str, str]:
         """What the page says of it."""
@@ -126,16 +145,34 @@ def reply_choices(explainer: Explainer, unit: Any) -> dict[str, Any]:
     return view_choices(explainer, usual)
 
 
-def _request(sources: Sequence[Source]) -> tuple[Any, list[dict[str, str]]]:
-    """Messages or a prompt, and documents."""
-    documents = [{"title": source.title, "text": source.text} for source in sources if source.kind == "document"]
+def _request(sources: Sequence[Source]) -> tuple[Any, list[dict[str, Any]]]:
+    """Messages or a prompt, and documents, which keep their numbers."""
+    documents = [
+        {"title": source.title, "text": source.text} | ({"number": source.number} if source.number else {})
+        for source in sources
+        if source.kind == "document"
+    ]
     others = [source for source in sources if source.kind != "document"]
     texts = [source.text if documents else source.text.replace(PLACEHOLDER, "") for source in others]
     if not any(source.role in ("", "user") for source in others):
         raise InputError("Without the question there is nothing to reply to.", argument="struck")
     if others[0].kind == "prompt":
         return texts[0], documents
-    return [{"role": source.role, "content": text} for source, text in zip(others, texts, strict=True)], documents
+    return _messages(others, texts), documents
+
+
+def _messages(sources: Sequence[Source], texts: Sequence[str]) -> list[dict[str, Any]]:
+    """The messages of a chat, with the calls of tools that they make."""
+    messages = list[dict[str, Any]]()
+    for source, text in zip(sources, texts, strict=True):
+        if source.kind == CALL:
+            messages[-1].setdefault(CALLS, []).append(as_entry(text, source.call))
+            continue
+        messages.append({"role": source.role, "content": text})
+        if source.role == TOOL:
+            named = {"name": source.title, "tool_call_id": source.call}
+            messages[-1] |= {name: value for name, value in named.items() if value}
+    return messages
 
 
 def _check_template(answer: Answer, template: str | None) -> None:

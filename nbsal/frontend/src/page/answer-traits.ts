@@ -90,6 +90,31 @@ export interface HidingCurve {
   why?: string;
 }
 
+/** A statement with its citation, or a field of the reply, in words; and what it links. */
+export interface SourcedRow {
+  verdict: string;
+  words: string;
+  name: string;
+  text: string;
+  mark: string;
+  reason: string;
+  numbers: string;
+  /** Tokens of the reply, and positions in the prompt. */
+  tokens: number[];
+  positions: number[];
+  /** Sources, and what each is to it. */
+  links: [number, string][];
+}
+
+/** What is cited, once it is checked; before that, what the check would take. */
+export interface Citations {
+  offer?: string;
+  finding?: string;
+  note?: string;
+  statements?: SourcedRow[];
+  fields?: SourcedRow[];
+}
+
 export interface AnswersTraits extends ViewTraits {
   level: AnswerLevel;
   signed: boolean;
@@ -121,6 +146,7 @@ export interface AnswersTraits extends ViewTraits {
   /** What is said of the selected tokens, where `parts` do not hold it. */
   _chosen: OrEmpty<AnswerPart>;
   _curve: HidingCurve;
+  _citations: Citations;
   /** The reply, while the model writes it. */
   _draft: string;
   _readout: ReadoutWords;

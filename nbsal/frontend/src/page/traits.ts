@@ -322,7 +322,7 @@ export interface GamesTraits extends ShadedTraits {
   _game: PlayedGames | CorpusGames | Absent<PlayedGames>;
 }
 
-export type PanelName = "layers" | "games" | "heads" | "curve";
+export type PanelName = "layers" | "games" | "heads" | "curve" | "citations";
 
 export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
   /** The panels that are open. */

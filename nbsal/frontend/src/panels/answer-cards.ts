@@ -81,6 +81,7 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
     const text: ScoredText = scoredText(mapped, `${source.label}, ${BY_WORD}`, readout);
     const meter = h("i", { class: "nbsal-meter" });
     const [share, drop] = [h("span", { class: "nbsal-score" }), h("span", { class: "nbsal-drop" })];
+    const role = h("span", { class: "nbsal-badge", hidden: true });
     const button = link(signal, "", () => strike(number));
     button.disabled = !live;
     const onKeyDown = (event: KeyboardEvent) => {
@@ -96,19 +97,26 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
       { class: "nbsal-source-head" },
       h("b", {}, source.label),
       h("span", { class: "nbsal-source-title", dir: "auto" }, source.title),
+      role,
       h("span", { class: "nbsal-grow" }),
       ...(isRead ? [drop, meter, share, button] : []),
     );
     const box = h(
       "section",
-      { class: "nbsal-source", "aria-label": source.label, role: "group", "data-source": number },
+      {
+        class: "nbsal-source",
+        "aria-label": source.label,
+        role: "group",
+        "data-source": number,
+        hidden: !data?.parts[number], // a message that only calls tools
+      },
       head,
       isRead
         ? h("div", { class: "nbsal-page" }, text.node)
         : h("div", { class: "nbsal-page nbsal-text nbsal-quiet", dir: "auto" }, data?.parts[number] ?? ""),
       unread && h("p", { class: "nbsal-quiet" }, unread),
     );
-    return { box, head, text, meter, share, drop, button, marks: [] as Mark[], hidden: "" };
+    return { box, head, text, meter, share, drop, button, role, marks: [] as Mark[], hidden: "" };
   }
 
   return {
@@ -155,6 +163,14 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
         button.textContent = isStruck ? "Put back" : sentence ? "Strike out sentence" : "Strike out";
         button.setAttribute("aria-pressed", String(isStruck));
         button.setAttribute("aria-label", `${button.textContent}: ${name}`);
+      }
+    },
+    /** Say what some sources are to the citations that are chosen. */
+    markRoles(roles: Map<number, string>) {
+      for (const [number, { box, role }] of cards.entries()) {
+        role.textContent = roles.get(number) ?? "";
+        role.hidden = !roles.has(number);
+        box.classList.toggle("nbsal-linked", roles.has(number));
       }
     },
     /** Hatch and strike the words of hidden tokens. */

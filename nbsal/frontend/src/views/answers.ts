@@ -14,6 +14,7 @@ import type { ExplainerTraits, Phrase, ShadedTraits } from "../page/traits";
 import { sourceCards, struckTokens } from "../panels/answer-cards";
 import { carriersStrip } from "../panels/answer-carriers";
 import { type Explained, explained, isOf, partOf, replyContext, selectReply } from "../panels/answer-choice";
+import { citationsPanel } from "../panels/answer-citations";
 import { curvePanel } from "../panels/answer-curve";
 import { type AnswerData, answerMarks, answerReader, fadedMarks, sharesOf, textOf } from "../panels/answer-data";
 import { shareMatrix } from "../panels/answer-matrix";
@@ -63,6 +64,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     say: (words) => readout.say(matrix, words),
   });
   const curve = curvePanel(context, () => drawStrikes());
+  const citations = citationsPanel(context, cards.markRoles);
   const rivals = rivalChoice(context, (token) => (data ? textOf(data, [token + data.reply.start]) : ""));
   const carriers = carriersStrip(context, (tokens) => selectReply(context, tokens));
   const [kind, facts] = [h("span"), h("span")];
@@ -203,6 +205,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     drawStrikes();
     drawReplies();
     curve.draw(data);
+    citations.draw(data);
   };
   const drawDraft = () => {
     if (data?.rows.length) drawReplies();
@@ -254,7 +257,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   );
   const readLine = h("div", { class: "nbsal-read nbsal-small" }, readout.node, colours.node);
   columns.before(headline);
-  main.append(box, readLine);
+  main.append(box, readLine, citations.node);
   side.append(cards.node, share.node, curve.node);
   more.append(rivals.node, tools, matrix.node);
   columns.append(more);
