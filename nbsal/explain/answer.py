@@ -262,22 +262,19 @@ class Answer(Explained):
     def check(self, progress: Progress = True, cancel: Event | None = None, ways: bool = False) -> Self:
         """The answer with its evidence: the same reply is scored without each source, and without all documents.
 
-        If its scores are followed through the reply, it is also scored without each of its own words. With `ways`, each
-        source is hidden in further ways, as by check="ways" of `nbsal.answer`.
+        With followed scores, also without each word of the reply; with `ways`, as by check="ways" of `nbsal.answer`.
         """
-        followed, evidence = self._checked_hops(), self.evidence
-        if evidence is not None and (evidence.ways or not ways):
+        followed = self._checked_hops()
+        if self.evidence is not None and (self.evidence.ways or not ways):
             return self if followed is self.followed else replace(self, followed=followed)
         units = self.reading.units(self.evidence_level)
         experiment = self.still_running().experiment.with_units(units, REMOVE)
         if ways:
-            from nbsal.explain.reply_ways import measure_in_ways  # imports torch
+            from nbsal.explain.reply_ways import measure_in_ways as in_ways  # imports torch
 
-            evidence = measure_in_ways(experiment, self.evidence_level, progress, cancel)
-        else:
-            with Meter(len(subsets(experiment)), progress, cancel) as meter:
-                evidence = measure(experiment, meter, self.evidence_level)
-        return replace(self, evidence=evidence, followed=followed)
+            return replace(self, evidence=in_ways(experiment, self.evidence_level, progress, cancel), followed=followed)
+        with Meter(len(subsets(experiment)), progress, cancel) as meter:
+            return replace(self, evidence=measure(experiment, meter, self.evidence_level), followed=followed)
 
     def citations(
         self, form: str | None = None, progress: Progress = False, cancel: Event | None = None

@@ -76,7 +76,12 @@ class ReplySettings:
         return cls.from_settings(tokenizer, {name: arguments[name] for name in arguments if name not in own}, **own)
 
 
-NAMES = tuple(name for name in ReplySettings.__dataclass_fields__ if name not in ("generate", "template_settings"))
+NOT_OURS = (
+    "generate",
+    "template_settings",
+    "citations",
+)  # not arguments of `nbsal.answer`; the last is of tables alone
+NAMES = tuple(name for name in ReplySettings.__dataclass_fields__ if name not in NOT_OURS)
 # The same for every row of a table.
 OF_ALL_ROWS = ("layout", "unit", "number", "template", "tools", "seed", "batch_size", "hops", "citations")
 

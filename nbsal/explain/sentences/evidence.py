@@ -1,7 +1,7 @@
 """What leaving out sources changes in a reply: measured once, saved with the answer, and said by every sentence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -33,6 +33,7 @@ class PartWay:
     name: str
     value: float
     likelihood: float | None = None  # of the prompt that this makes: the mean log-probability of its tokens
+    whole: float | None = None  # the same of the whole prompt
 
     def hidden(self, name: str) -> str:
         """What is hidden for the sake of a place."""
@@ -81,7 +82,8 @@ class Evidence:
     def in_ways(self, row: int, tokens: Sequence[int]) -> tuple[PartWay, ...]:
         """What is left of some tokens without a place in each way."""
         ways = (*self.ways, SourceWay(MASKED, self.without))
-        return tuple(way.part(row, tokens) for way in sorted(ways, key=lambda way: NAMES.index(way.name)))
+        parts = (way.part(row, tokens) for way in sorted(ways, key=lambda way: NAMES.index(way.name)))
+        return tuple(replace(part, whole=self.likelihood) for part in parts)
 
     @property
     def candidates(self) -> list[int]:

@@ -86,14 +86,12 @@ class PartFacts:
     through: Route | None = None  # if the scores were followed through the reply
     count: int = 1
     minor: bool = False
-    likelihood: float | None = None  # of the prompt: the mean log-probability of its tokens
 
     def to_frame(self) -> "pandas.DataFrame":
         """A row for each candidate that was left out, and for all documents (or sources) together."""
         effects: list[Effect] = [((), "nothing", Outcome(self.part, self.before or 0.0))]
         effects += [((c.name.text,), "alone", Outcome(c.instead or self.part, c.without)) for c in self.candidates]
-        for c in self.candidates:
-            effects += [((way.hidden(c.name.text),), way.name, Outcome("", way.value)) for way in c.ways]
+        effects += [((w.hidden(c.name.text),), w.name, Outcome("", w.value)) for c in self.candidates for w in c.ways]
         together = tuple(c.name.text for c in self.candidates if c.is_document == self.has_documents)
         return effects_frame([*effects, (together, "together", Outcome("", self.nothing or 0.0))])
 
@@ -235,16 +233,14 @@ class ReplyFacts:
         if self.evidence is None:
             proposed = tuple(replace(each, score=score) for each, score in zip(named, sums, strict=True))
             return PartFacts(part, "", self.method, shared, proposed, through=through, minor=minor)
-        without = self.evidence.without[rows][:, at].sum(1).tolist()
-        instead = [word_of(self.evidence.instead[row][at[0]]) for row in rows]
+        without, instead = self.evidence.without[rows][:, at].sum(1).tolist(), [self.evidence.instead[i] for i in rows]
         ways = [self.evidence.in_ways(row, at) for row in rows if self.evidence.ways] or [()] * len(rows)
         measured = tuple(
-            replace(each, score=score, without=left, instead=token, ways=in_ways)
-            for each, score, left, token, in_ways in zip(named, sums, without, instead, ways, strict=True)
+            replace(each, score=score, without=left, instead=word_of(tokens[at[0]]), ways=in_ways)
+            for each, score, left, tokens, in_ways in zip(named, sums, without, instead, ways, strict=True)
         )
         before, nothing = (float(row[at].sum()) for row in (self.evidence.logprob, self.evidence.nothing))
-        likelihood = self.evidence.likelihood
-        return PartFacts(part, "", self.method, shared, measured, before, nothing, through, len(at), minor, likelihood)
+        return PartFacts(part, "", self.method, shared, measured, before, nothing, through, len(at), minor)
 
     def _route(self, tokens: Sequence[int]) -> Route | None:
         """What carried scores to some tokens, and what the first of these words depends on."""

@@ -51,8 +51,8 @@ def way_label(name: str, way: PartWay) -> str:
 def prompt_likelihoods(facts: PartFacts) -> str:
     """How likely the model finds the prompts that hiding in several ways makes; blank where that is not known."""
     decisive = facts.decisive
-    if decisive is None or facts.likelihood is None:
+    if decisive is None or not decisive.ways or (whole := decisive.ways[0].whole) is None:
         return ""
     values = [(way.name, way.likelihood) for way in decisive.ways if way.likelihood is not None]
-    text = ", ".join(f"{name} {value:.1f}" for name, value in [("whole", facts.likelihood), *values])
+    text = ", ".join(f"{name} {value:.1f}" for name, value in [("whole", whole), *values])
     return f"Log-probability of the prompt, a token: {text.replace('-', MINUS)}."
