@@ -80,7 +80,7 @@ NOT_OURS = (
     "generate",
     "template_settings",
     "citations",
-)  # not arguments of `nbsal.answer`; the last is of tables alone
+)  # no arguments of `nbsal.answer`; the last is for tables
 NAMES = tuple(name for name in ReplySettings.__dataclass_fields__ if name not in NOT_OURS)
 # The same for every row of a table.
 OF_ALL_ROWS = ("layout", "unit", "number", "template", "tools", "seed", "batch_size", "hops", "citations")

@@ -12,6 +12,7 @@ from nbsal.widgets.content import answer_parts as parts
 from nbsal.widgets.content.answer_citations import offer_of
 from nbsal.widgets.content.answer_curve import HidingCurve, hiding_curve
 from nbsal.widgets.content.answer_parts import SpanScores, Strikes, Struck
+from nbsal.widgets.content.answer_rivals import rival_scores
 from nbsal.widgets.page.last_value import LastValue
 
 ORDERS = 10  # random orders beside the hiding curve
@@ -31,7 +32,7 @@ class SpanPanel(Panel):
             if at is None:
                 message = "rival needs the token that it rivals: set at to a token's number."
                 raise InputError(message, argument="at", value=None)
-            return parts.rival_scores(explained, rival, at)
+            return rival_scores(explained, rival, at)
         if explained.linear or explained.hops != 0 or len(tokens) == 1:
             return None
         return parts.span_scores(explained, tokens or explained.reading.content)

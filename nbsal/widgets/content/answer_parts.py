@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from nbsal.ablation import tables
-from nbsal.ablation.texts import REMOVE
 from nbsal.explain.answer import Answer
 from nbsal.explain.answer_page import (
     COLUMN,
@@ -21,13 +20,12 @@ from nbsal.explain.answer_page import (
 from nbsal.explain.prompt.reading import PromptWithReply, Unit
 from nbsal.explain.prompt.sources import Source
 from nbsal.explain.scoring.hops import Count
-from nbsal.explain.scoring.lazy import ReplyExperiment, prompts
+from nbsal.explain.scoring.lazy import ReplyExperiment
 from nbsal.explain.sentences import reply_facts
 from nbsal.explain.sentences import reply_sentences as sentences
-from nbsal.explain.sentences.evidence import Evidence, Place, hides, likeliest, measure
+from nbsal.explain.sentences.evidence import Evidence, Place, hides, likeliest
 from nbsal.explain.sentences.phrases import PhraseMatrix, phrases
 from nbsal.explain.sentences.reply_facts import PartFacts, plain_token
-from nbsal.methods import labels
 from nbsal.model.target import AGREEMENT
 from nbsal.render.headline import Phrase, percent
 from nbsal.support.arrays import Flags, Floats
@@ -360,37 +358,6 @@ def span_scores(answer: Answer, tokens: Sequence[int]) -> SpanScores:
     running = answer.running
     assert running is not None
     return SpanScores(running.score_sum(tokens), tuple(tokens))
-
-
-def rival_scores(answer: Answer, rival: str, at: int) -> SpanScores:
-    """The explanation of a token rather than another one in its place."""
-    running, (token,) = answer.running, answer.tokens_of(at)
-    assert running is not None
-    span = answer.rather(rival, at)
-    target = span.span_target
-    assert target is not None
-    reading = answer.reading
-    _, ((_, index), _) = target.terms
-    reply = prompts.with_reply(running.explainer.subject, reading.prompt, (*reading.reply_ids[:token], index))
-    level = "sentence" if answer.evidence is None else answer.evidence.level
-    experiment = running.experiment.with_units(reply.units(level), REMOVE).with_reading(reply)
-    other = measure(experiment, level=level)
-    scores = np.zeros(len(reading.row))
-    scores[: len(span.scores)] = span.scores
-    if answer.evidence is not None and other is not None and not labels.is_signed(running.method):
-        scores = signed_by_hiding(scores, reading.units(level), answer.evidence, other, token)
-    return SpanScores(scores, (token,), target.label, other)
-
-
-def signed_by_hiding(scores: Floats, units: Sequence[Unit], evidence: Evidence, other: Evidence, token: int) -> Floats:
-    """Scores without a sign, as scores against what is explained where hiding speaks for a token's rival."""
-    odds = evidence.logprob[token] - other.logprob[-1]
-    for place, own, others in zip(evidence.places, evidence.without, other.without, strict=True):
-        if own[token] - others[-1] > odds:
-            inside = [unit for unit, hidden in zip(units, hides(units, place), strict=True) if hidden]
-            at = [position for unit in inside for position in unit.tokens]
-            scores[at] = -np.abs(scores[at])
-    return scores
 
 
 def span_trait(span: SpanScores | None) -> dict[str, Any]:
