@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nbsal.corpus.folder.manifest import RunSettings
 from nbsal.explain.answer import Answer
+from nbsal.explain.citations.cited import COLUMNS as CITATION
 from nbsal.explain.citations.subsets import citable
 from nbsal.explain.reply_settings import ASKED as ASKED_NAMES
 from nbsal.explain.saliency import Saliency
@@ -31,10 +32,6 @@ ROW, TEXT, PAIR, ASKED, ERROR = "text_id", "text", "pair", "asked", "error"
 ROW_COLUMNS = (ROW, TEXT, PAIR, ERROR, "prediction", "target", "probabilities", "dropped")
 TOKEN_COLUMNS = ("token_ids", "starts", "lengths", "special", "segments", "types")
 METHOD_SUFFIXES = ("", "_scale", "_ties", "_notes")
-CITATION = {  # of a reply; the columns of `Answer.citations`
-    "statement": pa.large_string(), "cites": pa.list_(pa.int32()), "says_so": pa.bool_(), "drop": pa.float64(),
-    "only": pa.float64(), "used_instead": pa.int32(), "quote_exact": pa.bool_(), "verdict": pa.string(),
-}  # fmt: skip
 SOURCE = ["unit", "text", "share", "score"]  # of a source of a reply; a unit has the first two
 KEY = b"nbsal"
 LEVEL = 12  # of zstd: at higher levels compression takes longer than a GPU takes to explain
@@ -144,7 +141,9 @@ def _reply_types(plan: RunSettings) -> Cells:
     types |= {"seed": pa.int64(), "units": units, "token_ids": whole, "tokens": pa.list_(text)}
     types |= {"starts": whole, "ends": whole, "special": pa.list_(pa.bool_()), "logprob": number, "rank": whole}
     types |= {"entropy": number, "drawn": number}
-    types |= {"documents": pa.int32(), "citations": pa.list_(pa.struct(list(CITATION.items())))}
+    kinds = (text, pa.list_(pa.int32()), pa.bool_(), pa.float64(), pa.float64(), pa.int32(), pa.bool_(), pa.string())
+    citations = pa.list_(pa.struct(list(zip(CITATION, kinds, strict=True))))
+    types |= {"documents": pa.int32(), "citations": citations}
     for name in plan.methods:
         types |= {name: sources, f"{name}_scores": pa.list_(number)}
     return types

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from nbsal.corpus.parquet import ASKED, CITATION
+from nbsal.corpus.parquet import ASKED
 from nbsal.corpus.stored import Stored, reads_shards
 from nbsal.corpus.verdicts import verdict_shares
+from nbsal.explain.citations.cited import COLUMNS
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import checked, positive_number
@@ -52,7 +53,7 @@ class Replies(Stored):
             for text_id, documents, citations in frame.itertuples(index=False)
             for cited in citations
         ]
-        names = ["text_id", "documents", "position", "words", *CITATION]
+        names = ["text_id", "documents", "position", "words", *COLUMNS]
         return pandas.DataFrame(rows, columns=names).astype({"used_instead": "Int64"})
 
     def verdicts(self, by: Any = None) -> "pandas.DataFrame":

@@ -105,6 +105,7 @@ class Answers(Shading, MethodTraits, View):
         **settings: Any,
     ) -> None:
         traits = set(self.class_trait_names(sync=True))
+        traits -= {"layout"} if isinstance(settings.get("layout"), str) else set()  # of documents, not of the widget
         documents = documents.tolist() if hasattr(documents, "tolist") else documents
         arguments = {"documents": documents, "template": template, "tools": tools, "seed": seed, "unit": unit}
         arguments |= {"number": number} | {name: value for name, value in settings.items() if name not in traits}

@@ -24,7 +24,7 @@ VIEWS = sorted(path.stem for path in FRONTEND.glob("src/views/*.ts"))
 def test_views_are_small():
     limits = dict.fromkeys(VIEWS, 27) | {
         "workbench": 34,
-        "answers": 28,
+        "answers": 29,
         "heads": 28,
     }  # KB of script and style, compressed
     content = {
@@ -105,7 +105,7 @@ def test_the_wheel_holds_the_assets_and_no_sources(tmp_path):
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], cwd=ROOT, check=True
     )
     (wheel,) = tmp_path.glob("*.whl")
-    assert wheel.stat().st_size <= 18_000_000
+    assert wheel.stat().st_size <= 18_200_000
     names = zipfile.ZipFile(wheel).namelist()
     assert {Path(name).name for name in names if name.startswith("nbsal/widgets/static/")} == {p.name for p in BUILT}
     assert not [name for name in names if re.search("frontend|node_modules", name)]
