@@ -7,7 +7,7 @@ from tests.real.citations import notes_cases
 from tests.served import model_server
 from tests.served.model_server import KEY
 
-CASES = [case for case, _ in zip(notes_cases(9), range(4), strict=False)]
+CASES = [case for case, _ in zip(notes_cases(9), range(2), strict=False)]
 
 
 def answered(case, subject):
