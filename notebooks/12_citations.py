@@ -26,6 +26,7 @@
 # %%
 # %matplotlib inline
 import os
+import tempfile
 from random import Random
 
 import numpy as np
@@ -145,7 +146,8 @@ for number in range(SIZE):
     asked = [{"role": "user", "content": row["question"]}]
     log.append({"asked": asked, "documents": row["documents"], "reply": reply, "system": system})
 explain = nbsal.Explainer(notes, "occlusion")
-replies = nbsal.corpus.explain(explain, log, "cited", citations=True, progress=False)
+out = f"{tempfile.mkdtemp()}/cited"
+replies = nbsal.corpus.explain(explain, log, out, citations=True, progress=False)
 replies.verdicts([row["system"] for row in log]).query("share > 0").set_index(["group", "verdict"])
 
 # %% [markdown]
