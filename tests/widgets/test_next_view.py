@@ -5,7 +5,9 @@ import pytest
 import nbsal
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.widgets import Audit, Browse, Clouds, Compare, Games, Heads, Highlight, Layers, Workbench
+from nbsal.widgets.content.asked import answer_steps
 from nbsal.widgets.content.text_steps import read_texts
+from tests.answers import writers
 from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets.test_view import ask
@@ -77,6 +79,13 @@ def test_from_many_texts_there_is_a_way_to_the_mistakes_and_back_to_one_text(sma
     assert "audit" not in view.next("audit").wait().steps() and view.below.audit.labels is not None
     assert view.below.least < 5  # no word is named in that many of six texts
     view.close()
+
+
+def test_a_part_of_a_reply_is_named_by_its_text():
+    settings = {"method": "gradxact", "check": False, "progress": False}
+    answer = nbsal.answer(writers.load(), "One lives in Oslo.", " The end", **settings)
+    label = answer_steps(answer, range(len(answer.ids)))["part"].label
+    assert "The end" in label and "Ġ" in "".join(answer.reading.reply_tokens)
 
 
 def test_from_a_reply_another_method_answers_and_a_part_has_its_words():

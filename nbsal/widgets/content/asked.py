@@ -19,6 +19,7 @@ from nbsal.explain.prompt.sources import (
     parse_prompt,
 )
 from nbsal.explain.prompt.tool_calls import CALLS, TOOL, as_entry
+from nbsal.explain.sentences.reply_facts import part_text
 from nbsal.explain.sentences.reply_sentences import likelihood_text
 from nbsal.explain.sentences.statement import OCCLUSION
 from nbsal.methods.facts import label_of
@@ -201,6 +202,6 @@ def answer_steps(answer: Answer, selected: Sequence[int]) -> dict[str, Step]:
         steps["method"] = Step(f"compare with {label_of(other)}", lambda views: views.Answers(subject, **arguments))
     if selected:
         tokens = slice(selected[0], selected[-1] + 1)
-        part = html.label("".join(answer.tokens()["token"].iloc[tokens]).strip())
+        part = html.label(part_text(answer.reading, range(tokens.start, tokens.stop)))
         steps["part"] = Step(f"the words behind “{part}”", lambda views: views.Highlight(answer.of(tokens, check=True)))
     return steps
