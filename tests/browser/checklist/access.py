@@ -10,8 +10,8 @@ from playwright.sync_api import Locator
 
 from tests.browser.checklist import check, in_words
 from tests.browser.checklist.session import NAMES, Session
-from tests.browser.conftest import AUDIT
-from tests.browser.test_checks import MODULES, STATES
+from tests.browser.conftest import AUDIT, MODULES
+from tests.browser.test_checks import STATES
 
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 CHANGE_THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
