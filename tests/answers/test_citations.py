@@ -121,6 +121,42 @@ def test_what_all_documents_do_is_their_form():
     assert verdict({(): UNLIKELY, **every}, [1], []) == ("not from the documents", None)
 
 
+def word(text, tokens, given=False, written=()):
+    return StatementWord(text, tokens, given, frozenset(written))
+
+
+def of_words(words, table, cites):
+    """The verdict on a statement of several words, of which each has one log-probability for each set of documents."""
+    stays, values = zip(*table.items(), strict=True)
+    subsets = DocumentSubsets(tuple(range(len(max(stays, key=len)))), stays, np.array(values))
+    support = judge_support(words, range(len(words)), cites, subsets)
+    return support.verdict, support.needed
+
+
+def both(every, first, second, none):
+    """What two words have with all of two documents, either of them, and none."""
+    return {(1, 2): every, (1,): first, (2,): second, (): none}
+
+
+def test_words_of_the_question_count_only_where_a_document_decides_them():
+    moderate = both([-0.5], [-0.5], [-2.5], [-2.5])
+    assert of_words([word("Oslo", (0,), given=False, written=[1])], moderate, [1])[0] == "supported"
+    assert of_words([word("Oslo", (0,), given=True, written=[1])], moderate, [1])[0] == "decoration"
+    decided = both([-0.05], [-0.05], [-3.0], [-3.0])
+    assert of_words([word("Oslo", (0,), given=True, written=[1])], decided, [1])[0] == "supported"
+
+
+def test_copied_words_count_before_words_that_a_document_makes_likely_by_its_form():
+    words = [word("pet", (0,)), word("Cosmo", (1,), written=[1])]
+    table = both([-0.1, -0.1], [-0.1, -0.1], [-0.1, -9.0], [-9.0, -9.0])
+    assert of_words(words, table, [2]) == ("elsewhere", (1,))
+
+
+def test_of_documents_that_make_a_word_likelier_those_that_write_it_count():
+    table = both([-0.1], [-0.1], [-0.1], [-9.0])
+    assert of_words([word("called", (0,), written=[1])], table, [2]) == ("not from the documents", (1,))
+
+
 # --- replies ------------------------------------------------------------------------------------------------------
 
 
@@ -196,6 +232,24 @@ def test_a_saved_answer_has_its_citations(notes, tmp_path):
 @cases("reply", [" Mara lives in Oslo.", " Mara [1] lives [2] in [3] Oslo [4]."])
 def test_odd_replies_have_a_row_for_each_citation(notes, reply):
     assert len(answer(notes, reply).citations()) == reply.count("[")
+
+
+def test_results_of_tools_can_be_cited_and_calls_cannot(notes):
+    call = {"id": "a", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    asked = [*QUESTION, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    asked += [{"role": "tool", "tool_call_id": "a", "content": DOCUMENTS[0]}, *QUESTION]
+    cited = nbsal.answer(notes, asked, " Mara lives in Oslo [1].", check=False, progress=False).cited()
+    assert cited.documents == [f"find\n{DOCUMENTS[0]}"]
+
+
+def test_a_saved_answer_says_what_was_not_measured(notes, tmp_path):
+    reply = " Mara lives in Oslo [1], and Boris lives in Rouen [2]."
+    documents = [*DOCUMENTS, "The parade is held in the shed."]
+    answer(notes, reply, documents).check_citations(progress=False).save(tmp_path / "answer.nbsal")
+    loaded = nbsal.Answer.load(tmp_path / "answer.nbsal")
+    assert len(loaded.citations()) == 2
+    with refuses("documents"):
+        loaded.citations(form=r"(\[1\].*\[2\])")
 
 
 def test_citations_need_documents(notes):

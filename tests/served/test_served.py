@@ -16,7 +16,6 @@ from nbsal.model.served.served_model import Served
 from nbsal.support.errors import InputError, LanguageHeadError, ModelError, NbsalError, OverBudget
 from tests.cases import cases
 from tests.raising import refuses, refuses_part
-from tests.served import model_server
 from tests.served.model_server import KEY
 
 HIDING = [name for name, method in catalogue.every_method().items() if method.hides]
@@ -24,17 +23,6 @@ DOCUMENTS = ["Mara lives in Oslo now.", "Boris lives in Rouen.", "The keys to th
 QUESTION = [{"role": "user", "content": "Where does Mara live?"}]
 REPLY = " Mara lives in Oslo."
 PROMPT = "Notes:\n- Mara lives in Oslo now.\n- Boris lives in Rouen.\nQuestion: Where does Mara live?\nAnswer:"
-
-
-@pytest.fixture(scope="module")
-def address():
-    with model_server.running() as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def notes():
-    return nbsal.load("demo/notes", dtype="float64")
 
 
 def served(address, name="vllm", **settings):

@@ -27,17 +27,6 @@ def quick(monkeypatch):
     monkeypatch.setattr(calls, "FIRST", 0.005)
 
 
-@pytest.fixture(scope="module")
-def address():
-    with model_server.running() as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def notes():
-    return nbsal.load("demo/notes", dtype="float64")
-
-
 def served(address, name, **settings):
     return nbsal.load(nbsal.Endpoint(f"{address}/{name}/v1", model_server.NAME, model_server.KEY, **settings))
 

@@ -12,11 +12,13 @@ from nbsal.explain.citations.subsets import (
     DocumentSubsets,
     document_units,
     first_subsets,
+    hide_documents,
     measure_documents,
     question_of,
 )
 from nbsal.explain.citations.verdicts import StatementWord, Support, candidates, content_words, judge_support
 from nbsal.explain.prompt.reading import Prompt, PromptWithReply
+from nbsal.explain.prompt.sources import Source
 from nbsal.explain.scoring.lazy import ReplyExperiment, served
 from nbsal.model.text.tokens import Span
 from nbsal.support.lazy import pandas
@@ -54,17 +56,19 @@ class CitedReply:
     written: str  # the reply with all of its marks
     form: str | None = None
 
-    @property
+    @cached_property
+    def _sources(self) -> list[Source]:
+        return [self.reading.prompt.sources[unit.source] for unit in document_units(self.reading.prompt)]
+
+    @cached_property
     def documents(self) -> list[str]:
         """The texts of the documents, each below its title."""
-        sources = [self.reading.prompt.sources[unit.source] for unit in document_units(self.reading.prompt)]
-        return [f"{source.title}\n{source.text}".lstrip("\n") for source in sources]
+        return [f"{source.title}\n{source.text}".lstrip("\n") for source in self._sources]
 
-    @property
+    @cached_property
     def citations(self) -> list[Citation]:
         """The citations, with their characters in the reply as it was written."""
-        sources = [self.reading.prompt.sources[unit.source] for unit in document_units(self.reading.prompt)]
-        return find_citations(self.written, [source.title for source in sources], self.form)
+        return find_citations(self.written, [source.title for source in self._sources], self.form)
 
     @cached_property
     def statements(self) -> list[CitedStatement]:
@@ -128,14 +132,12 @@ def measure_citations(
     statements = reply.statements
     if (server := served.server_of(experiment.ablation.subject)) is not None:  # count before anything is sent
         server.caller.check(most_passes(reply))
-    if subsets is None:
-        subsets = measure_documents(experiment, (), meter)
-    hidden = experiment.with_units(document_units(reply.reading.prompt), "remove")
-    subsets = subsets.run(
-        hidden, first_subsets(subsets.documents, groups_of(statements, len(subsets.documents))), meter
-    )
+    hiding = hide_documents(experiment)
+    subsets = subsets or measure_documents(experiment, meter)
+    groups = groups_of(statements, len(subsets.documents))
+    subsets = subsets.run(hiding, first_subsets(subsets.documents, groups), meter)
     together = [candidates(statement.words, subsets) for statement in statements]
-    return subsets.run(hidden, ({*subsets.documents}.difference(some) for some in together), meter)
+    return subsets.run(hiding, ({*subsets.documents}.difference(some) for some in together), meter)
 
 
 def supports(reply: CitedReply, subsets: DocumentSubsets) -> list[tuple[CitedStatement, Support]]:

@@ -4,7 +4,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 from nbsal.ablation import tables
 from nbsal.ablation.texts import REMOVE
@@ -16,7 +15,16 @@ from nbsal.explain.citations.subsets import (
     measure_documents,
     question_of,
 )
-from nbsal.explain.citations.verdicts import LIKELY, StatementWord, content_words, falls_without, givers_of
+from nbsal.explain.citations.verdicts import (
+    FROM_DOCUMENTS,
+    INVENTED,
+    LIKELY,
+    UNCLEAR,
+    StatementWord,
+    content_words,
+    falls_without,
+    givers_of,
+)
 from nbsal.explain.citations.written import WrittenText
 from nbsal.explain.prompt.reading import PromptWithReply, Unit
 from nbsal.explain.scoring.lazy import ReplyExperiment, served
@@ -27,10 +35,6 @@ from nbsal.support.arrays import Floats
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter
 
-FieldVerdict = Literal["from the documents", "not from the documents", "unclear"]
-FROM_DOCUMENTS: FieldVerdict = "from the documents"
-NOT_FROM_DOCUMENTS: FieldVerdict = "not from the documents"
-UNCLEAR: FieldVerdict = "unclear"
 COLUMNS = ("path", "value", "document", "start", "end", "drop", "verdict")
 Place = tuple[int, Span]  # a document, from 1, and characters of it
 Copies = frozenset[Place]
@@ -47,7 +51,7 @@ class FieldSource:
     leaf: Leaf
     place: Place | None
     drop: float
-    verdict: FieldVerdict
+    verdict: str  # "from the documents", "not from the documents" or "unclear"
 
 
 @dataclass(frozen=True)
@@ -153,9 +157,8 @@ class ExtractedReply:
         return [unit for unit in units if unit.tokens]
 
     def _unit_at(self, document: int, span: Span) -> Unit:
-        whole, places = self.documents[document - 1], self.reading.prompt.places
-        located = ((token, places[token]) for token in whole.tokens)
-        tokens = tuple(token for token, place in located if place and place[0] < span[1] and span[0] < place[1])
+        whole = self.documents[document - 1]
+        tokens = self.reading.prompt.tokens_at(whole.source, span)
         return Unit(whole.name, self.texts[document - 1].text[slice(*span)], whole.source, span, tokens)
 
     def copies(self, field: ExtractedField, place: Place | None) -> Copies:
@@ -190,8 +193,7 @@ def measure_fields(
     """What the documents do to a reply, and where each of its values is from."""
     if (server := served.server_of(experiment.ablation.subject)) is not None:  # count before anything is sent
         server.caller.check(most_passes_of_fields(reply))
-    if subsets is None:
-        subsets = measure_documents(experiment, (), meter)
+    subsets = subsets or measure_documents(experiment, meter)
     before = subsets.without(())
     givers = [givers_of(field.words, subsets) for field in reply.fields]
     places = [reply.best_place(*pair) for pair in zip(reply.fields, givers, strict=True)]
@@ -239,14 +241,14 @@ def _judged(field: ExtractedField, place: Place | None, before: Floats, after: F
     """A value with what hiding its place and all copies does."""
     if place is None or after is None:
         hidden = place is not None  # but the template rewrote the document
-        verdict = NOT_FROM_DOCUMENTS if field.says_something and not hidden else UNCLEAR
+        verdict: str = INVENTED if field.says_something and not hidden else UNCLEAR
         return FieldSource(field.leaf, place, float("nan"), verdict)
     tokens = list(field.tokens)
     verdict = UNCLEAR
     if falls_without(field.words, before, after):
         verdict = FROM_DOCUMENTS
     elif field.written and after[tokens].mean() >= LIKELY:  # what is unlikely in any case does not stay
-        verdict = NOT_FROM_DOCUMENTS
+        verdict = INVENTED
     return FieldSource(field.leaf, place, float((before - after)[tokens].sum()), verdict)
 
 

@@ -202,18 +202,8 @@ def field_rows(fields: "pandas.DataFrame", prompt: Prompt) -> list[SourcedRow]:
                 str(field["value"]),
                 names[number] if placed else "",
                 numbers="" if pandas.isna(field["drop"]) else sentences.fall_text(field["drop"]),
-                positions=_positions(prompt, source, field["start"], field["end"]) if placed else (),
+                positions=prompt.tokens_at(source, (field["start"], field["end"])) if placed else (),
                 links=((source, sentences.FIELD_LINK),) if placed else (),
             )
         )
     return rows
-
-
-def _positions(prompt: Prompt, source: int, start: int, end: int) -> tuple[int, ...]:
-    """The tokens of some characters of a source."""
-    places = zip(prompt.owners, prompt.places, strict=True)
-    return tuple(
-        token
-        for token, (owner, place) in enumerate(places)
-        if owner == source and place is not None and place[0] < end and start < place[1]
-    )

@@ -36,7 +36,11 @@ class DocumentSubsets:
 
     def only(self, documents: Iterable[int]) -> Floats:
         """With these documents alone; none of them: with no document."""
-        return self.logprob[self.stays.index(tuple(sorted(documents)))]  # type: ignore[no-any-return]
+        stays = tuple(sorted(documents))
+        if stays not in self.stays:
+            message = "The reply was not scored with these documents alone. Call nbsal.answer again with reply=..."
+            raise InputError(message, argument="documents", value=stays)
+        return self.logprob[self.stays.index(stays)]  # type: ignore[no-any-return]
 
     def without(self, documents: Iterable[int]) -> Floats:
         """Without these documents; none of them: with all."""
@@ -64,12 +68,9 @@ class DocumentSubsets:
 
 def citable(prompt: Prompt) -> list[Unit]:
     """The documents of a prompt, or else the results of tools, each as one unit; none if it has neither."""
-    kinds = [
-        number
-        for number, source in enumerate(prompt.sources)
-        if (source.kind == "document" if prompt.has_documents else source.role == TOOL)
-    ]
-    return [unit for unit in prompt.units("document") if unit.source in kinds]
+    kind, role = ("document", "") if prompt.has_documents else ("message", TOOL)  # calls have that role as well
+    chosen = [number for number, source in enumerate(prompt.sources) if (source.kind, source.role) == (kind, role)]
+    return [unit for unit in prompt.units("document") if unit.source in chosen]
 
 
 def document_units(prompt: Prompt) -> list[Unit]:
@@ -86,14 +87,16 @@ def question_of(prompt: Prompt) -> str:
     return "\n".join(source.text for number, source in enumerate(prompt.sources) if number not in documents)
 
 
-def measure_documents(
-    experiment: ReplyExperiment, groups: Iterable[Sequence[int]] = (), meter: Meter | None = None
-) -> DocumentSubsets:
-    """A reply with all documents, without each, with each alone and with none; the same for groups of documents."""
-    units = document_units(experiment.reading.prompt)
-    size = len(experiment.reading.reply_ids)
-    empty = DocumentSubsets(tuple(unit.source for unit in units), (), np.zeros((0, size)))
-    return empty.run(experiment.with_units(units, REMOVE), first_subsets(empty.documents, groups), meter)
+def hide_documents(experiment: ReplyExperiment) -> ReplyExperiment:
+    """The experiment that hides documents."""
+    return experiment.with_units(document_units(experiment.reading.prompt), REMOVE)
+
+
+def measure_documents(experiment: ReplyExperiment, meter: Meter | None = None) -> DocumentSubsets:
+    """A reply with all documents, without each, with each alone and with none."""
+    sources = tuple(unit.source for unit in document_units(experiment.reading.prompt))
+    empty = DocumentSubsets(sources, (), np.zeros((0, len(experiment.reading.reply_ids))))
+    return empty.run(hide_documents(experiment), first_subsets(empty.documents), meter)
 
 
 def as_table(count: int, stays: Iterable[Documents]) -> Flags:
@@ -102,7 +105,7 @@ def as_table(count: int, stays: Iterable[Documents]) -> Flags:
 
 
 def first_subsets(documents: Documents, groups: Iterable[Sequence[int]] = ()) -> list[Documents]:
-    """The subsets of documents that `measure_documents` runs."""
+    """The subsets of documents that are run first: each of them and each group, alone and left out."""
     sets = [(), *((number,) for number in documents), *map(tuple, groups)]
     stays = [*sets, *(tuple(number for number in documents if number not in each) for each in sets)]
     return list(dict.fromkeys(tuple(sorted(each)) for each in stays))

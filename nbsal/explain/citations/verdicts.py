@@ -22,6 +22,7 @@ DECORATION: Verdict = "decoration"  # the documents say so, but the statement wo
 ELSEWHERE: Verdict = "elsewhere"
 INVENTED: Verdict = "not from the documents"
 UNCLEAR: Verdict = "unclear"
+FROM_DOCUMENTS = "from the documents"  # of a field, which is that, the same as INVENTED, or unclear
 VERDICTS = (SUPPORTED, DECORATION, ELSEWHERE, INVENTED, UNCLEAR)
 LEAST = float(np.log(2))  # log-odds by which a document must make a word likelier than others do
 LEAST_IN_QUESTION = 3.0  # the same for a word that the question has: a document of any form makes it likelier

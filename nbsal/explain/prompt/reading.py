@@ -95,6 +95,15 @@ class Prompt:
         owners = tuple(owner if owner < 0 else places[owner] for owner in self.owners)
         return replace(self, owners=owners, sources=tuple(merged), origin=origin)
 
+    def tokens_at(self, source: int, span: Span) -> tuple[int, ...]:
+        """The tokens that hold any of some characters of a source."""
+        located = zip(self.owners, self.places, strict=True)
+        return tuple(
+            token
+            for token, (owner, place) in enumerate(located)
+            if owner == source and place is not None and place[0] < span[1] and span[0] < place[1]
+        )
+
     def units(self, level: Any) -> list[Unit]:
         """The parts of the sources at a level; together they hold every token of a source, each once."""
         level = self.default_unit if level is None else level

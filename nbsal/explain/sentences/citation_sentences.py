@@ -2,13 +2,20 @@
 
 from collections.abc import Sequence
 
-from nbsal.explain.citations.verdicts import DECORATION, ELSEWHERE, INVENTED, SUPPORTED, UNCLEAR, Verdict
+from nbsal.explain.citations.verdicts import (
+    DECORATION,
+    ELSEWHERE,
+    FROM_DOCUMENTS,
+    INVENTED,
+    SUPPORTED,
+    UNCLEAR,
+    Verdict,
+)
 from nbsal.explain.sentences.reply_facts import PartFacts
 from nbsal.explain.sentences.reply_sentences import change_text, joined
 from nbsal.support.validation import plural
 
-READ = "from the documents"  # the verdict on a field whose value a document gives
-SIGNS = {SUPPORTED: "✓", READ: "✓", DECORATION: "○", ELSEWHERE: "→", INVENTED: "✕", UNCLEAR: "?"}
+SIGNS = {SUPPORTED: "✓", FROM_DOCUMENTS: "✓", DECORATION: "○", ELSEWHERE: "→", INVENTED: "✕", UNCLEAR: "?"}
 NOTES = (  # on citations, and on fields
     "each statement is scored again without its documents, and with them alone",
     "change of the log-probability of each value without its place in the documents",
