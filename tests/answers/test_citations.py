@@ -32,6 +32,7 @@ FORMS = [
     ("東京は大きい[１]。次も[2]。", [((1,), "東京は大きい"), ((2,), "次も")]),
     ("القطار يغادر [٢].", [((2,), "القطار يغادر")]),
     ("Trains leave [[1]].", [((1,), "Trains leave")]),
+    ("Trains leave [1] or [2].", [((1,), "Trains leave"), ((2,), "Trains leave")]),
     ("Trains leave [99].", [((99,), "Trains leave")]),
     ("Os[1]lo, 10² m² and [2020].", []),
     ("[1][2]", []),
@@ -157,6 +158,33 @@ def test_of_documents_that_make_a_word_likelier_those_that_write_it_count():
     assert of_words([word("called", (0,), written=[1])], table, [2]) == ("not from the documents", (1,))
 
 
+def test_a_value_of_no_document_outweighs_words_that_one_makes_likelier_by_its_form():
+    words = [word("visits", (0,), written=[1]), word("Thursday", (1,))]
+    table = both([-0.2, -5.0], [-0.2, -5.0], [-2.0, -5.0], [-2.5, -5.0])
+    assert of_words(words, table, [1])[0] == "not from the documents"
+
+
+def test_words_that_gain_little_beside_others_decide_nothing():
+    words = [word("works", (0,), written=[1, 2]), word("plumber", (1,), written=[1])]
+    table = both([-1.0, -0.2], [-1.0, -0.2], [-1.0, -9.0], [-3.5, -9.0])
+    assert of_words(words, table, [2]) == ("elsewhere", (1,))
+
+
+def test_effects_are_compared_with_those_of_the_other_documents():
+    alone = {(1,): [-1.0], **{(number,): [-4.5] for number in (2, 3, 4)}}
+    without = {tuple({1, 2, 3, 4} - {number}): [-1.0 if number > 1 else -4.5] for number in (1, 2, 3, 4)}
+    table = {(1, 2, 3, 4): [-1.0], (): [-9.0], **alone, **without}
+    assert of_words([word("Oslo", (0,), written=[1, 2])], table, [2]) == ("unclear", (1,))
+    about_another = [word("Mara", (0,), given=True, written=[1]), word("Oslo", (1,), written=[1, 2])]
+    with_name = {stays: [-0.1, *values] for stays, values in table.items()}
+    assert of_words(about_another, with_name, [2]) == ("elsewhere", (1,))
+
+
+def test_certain_words_are_all_alike():
+    table = both([-1e-4], [-1e-4], [-1e-2], [-1e-2])
+    assert of_words([word("Falk", (0,), written=[1])], table, [1])[0] == "decoration"
+
+
 # --- replies ------------------------------------------------------------------------------------------------------
 
 
@@ -219,6 +247,11 @@ def test_progress_counts_what_is_run(notes):
         progress=lambda done, total, *_: seen.append((done, total))
     )
     assert seen[-1][0] == seen[-1][1] > len(DOCUMENTS)
+
+
+def test_all_quotes_of_a_statement_must_be_exact(notes):
+    replies = [" Mara says “Oslo” [1].", " Mara says “Oslo” and “Kyoto” [1].", " Mara lives in Oslo [1]."]
+    assert [answer(notes, reply).citations()["quote_exact"].tolist() for reply in replies] == [[True], [False], [None]]
 
 
 def test_a_saved_answer_has_its_citations(notes, tmp_path):

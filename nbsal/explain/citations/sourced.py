@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from nbsal.explain.citations.cited import CitedReply, CitedStatement, quotes_exactly, supports
 from nbsal.explain.citations.subsets import Documents, DocumentSubsets, document_units
-from nbsal.explain.citations.verdicts import DECORATION, ELSEWHERE, INVENTED, SUPPORTED, StatementWord, Support
+from nbsal.explain.citations.verdicts import DECORATION, ELSEWHERE, INVENTED, SUPPORTED, UNCLEAR, StatementWord, Support
 from nbsal.explain.prompt.reading import Prompt
 from nbsal.explain.sentences import citation_sentences as sentences
 from nbsal.explain.sentences.reply_facts import HALVED, source_names
@@ -138,6 +138,8 @@ class _Statement:
         """The row of the statement; `exact` says whether its documents have its quotes."""
         citation, verdict = self.statement.citation, self.support.verdict
         instead = "" if self.support.instead is None else self.names[self.support.instead - 1]
+        if verdict == UNCLEAR and {*self.cited}.isdisjoint(self.used):
+            instead = joined(self._named(self.others))
         missing = tuple(number for number in citation.cites if number not in self.subsets.documents)
         cited = self._named(self.cited)
         return SourcedRow(
@@ -176,9 +178,8 @@ class _Statement:
         return (sentences.ALL,) if every else tuple(self.names[number - 1] for number in numbers)
 
     def _links(self) -> Iterator[tuple[int, str]]:
-        supports = self.support.verdict == SUPPORTED and {*self.cited}.isdisjoint(self.used)  # by what it says
         for number, source in enumerate(self.subsets.sources, 1):
-            role = number in self.cited, number in self.used or (supports and number in self.cited)
+            role = number in self.cited, number in self.used
             if any(role):
                 yield source, sentences.WOULD_DO if number in self.also else sentences.USED[role]
 

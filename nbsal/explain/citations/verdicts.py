@@ -153,17 +153,18 @@ def judge_support(
     needed = _givers(decisive)
     from_cited, from_all = (sum(word.effect(some) for word in decisive) for some in (cited, needed))
     surprise = -sum(word.likely for word in measured if word.unfounded)
-    written = bool(cited) and all(word.word.written & {*cited} for word in decisive or measured)
-    says_so = surprise <= from_all and (written or from_cited > NEAR * from_all)
     falls = any(_fall_of(word.word, subsets, needed) >= word.word.least for word in decisive)
+    compared = measured if falls else decisive or measured  # a document on something else may have the decisive words
+    written = bool(cited) and all(word.word.written & {*cited} for word in compared)
+    says_so = surprise <= from_all and (written or from_cited > NEAR * from_all)
     verdict: Verdict = UNCLEAR
     if surprise > from_all:
         verdict = INVENTED
     elif not falls:
         verdict = DECORATION if says_so else INVENTED
-    elif says_so:
+    elif says_so and from_cited:
         verdict = SUPPORTED
-    elif not from_cited:
+    elif not says_so and not from_cited:
         verdict = ELSEWHERE
     instead = max(needed, key=lambda number: sum(word.effect((number,)) for word in decisive), default=None)
     drop, only = (_total(values, tokens) for values in (subsets.drop(cited), subsets.rise(cited)))

@@ -54,20 +54,22 @@ def reason(
 
     >>> reason("decoration", ["document 1"])
     'Document 1 says so, but the statement would stand without it: the question says it too, or the model knows it.'
+    >>> reason("unclear", ["document 1"], "document 2")
+    'Document 1 says so, but the statement needs document 2.'
     >>> reason("elsewhere", [], "document 2", missing=[9])
     'The statement comes from document 2. There is no document 9.'
     """
     several, names = len(cited) > 1, joined(cited)
     it = "them" if several else "it"
     says = f"{names[:1].upper()}{names[1:]} {'say' if several else 'says'} so"
+    part = f"Only a part of the statement comes from {names or 'the documents'}; where the rest comes from is unclear."
     sentence = {
         SUPPORTED: f"{says}, and the statement needs {' or '.join([it, *also])}.",
         DECORATION: f"{says}, but the statement would stand without {it}: the question says it too, or the model "
         "knows it.",
         ELSEWHERE: f"The statement comes from {instead}{f', not from {names}' if names else ''}.",
         INVENTED: "The statement comes from no document: the model knows it, or made it up.",
-        UNCLEAR: f"Only a part of the statement comes from {names or 'the documents'}; where the rest comes from is "
-        "unclear.",
+        UNCLEAR: f"{says}, but the statement needs {instead}." if instead else part,
     }[verdict]
     there = f" There is no document {joined([*map(str, missing)])}." if missing else ""
     return sentence + there + (" Its quote does not stand there letter by letter." if misquotes else "")
