@@ -150,7 +150,7 @@ class _Statements:
         self.sentences = sentences(self.text)
 
     def spans(self) -> list[Span | None]:
-        """The clause before each mark; where it says nothing, the sentence before, what follows, or the last one's."""
+        """The clause before each mark; if it says nothing, the sentence before, what follows, or the last statement."""
         spans, after, first = list[Span | None](), 0, 0
         for number, (start, end) in enumerate(self.marks):
             while first < len(self.sentences) and self.sentences[first][1] <= after:
