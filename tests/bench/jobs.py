@@ -9,6 +9,7 @@ and a reply. A tool that is not installed or fails gets a row that says so. `--w
 
 import contextlib
 import io
+import json
 import os
 import resource
 import tempfile
@@ -91,13 +92,14 @@ def judge_nbsal(classifier, texts):
 
 
 def judge_interpreto(classifier, texts):
-    import interpreto
+    from interpreto import IntegratedGradients
+    from interpreto.attributions.metrics import Deletion
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     model = AutoModelForSequenceClassification.from_pretrained(classifier).eval()
     tokenizer = AutoTokenizer.from_pretrained(classifier)
-    outputs = interpreto.IntegratedGradients(model, tokenizer)(texts[:20])
-    print("deletion", round(interpreto.Deletion(model, tokenizer).evaluate(outputs)[0], 3))
+    outputs = IntegratedGradients(model, tokenizer)(texts[:20])
+    print("deletion", round(Deletion(model, tokenizer).evaluate(outputs)[0], 3))
 
 
 def judge_explainkit(classifier, texts):
@@ -343,11 +345,21 @@ def results(rounds: int = 1, quick: bool = False, store: Path | None = None, onl
         inputs = arguments(Path(folder), 20 if quick else None)
         for job, title in TITLES.items():
             chosen = [name for name in JOBS if name.startswith(f"{job}_") and (not only or {job, name} & {*only})]
-            outcomes = [alone(run, name, inputs, start="fork") for name in chosen]
-            if store and outcomes:
-                table.store(store, job, outcomes)
-            rows += [_row(title, outcome) for outcome in outcomes]
+            for name in chosen:
+                outcome = alone(run, name, inputs, start="fork")
+                rows.append(_row(title, outcome))
+                if store:
+                    table.store(store, job, _merged(store, job, outcome))
     return rows
+
+
+def _merged(path: Path, job: str, outcome: Outcome) -> list[Outcome]:
+    """The stored outcomes of a job with a new one in place of that of the same tool."""
+    stored = json.loads(path.read_text()).get(job, {"rows": ()})["rows"] if path.exists() else ()
+    outcomes = {row["tool"].split()[0]: Outcome(**row) for row in stored} | {outcome.tool.split()[0]: outcome}
+    tools = [name.removeprefix(f"{job}_") for name in JOBS if name.startswith(f"{job}_")]
+    order = [PACKAGES.get(tool, tool) for tool in tools]
+    return sorted(outcomes.values(), key=lambda each: order.index(each.tool.split()[0]))
 
 
 def _row(title: str, outcome: Outcome) -> Row:

@@ -49,7 +49,7 @@ machine.
 """
 NEW = """## New in 2026
 
-explainkit 0.2.0 takes part in the five jobs. The others were read about and not run:
+Read about and not run:
 
 - **shap 0.54.1 and shapiq 1.8.0** need Python 3.12. shapiq now brings its games and its benchmark.
 - **langextract 1.7.1** shows where in a text the facts stand that a language model extracts; that does not say what its
@@ -113,6 +113,15 @@ BETTER = {
     "tokenshap": (
         ("served", "words"),
         "Needs nothing but a function that writes, or Ollama.",
+    ),
+    "explainkit": (
+        ("black_box", "faithfulness", "counterfactuals"),
+        "Needs only numpy, pydantic and matplotlib. Replaces the strongest words from a table and counts "
+        "the decisions that change; marks words in prompts of annotators; compares with rationales that people marked.",
+    ),
+    "context-cite": (
+        ("documents",),
+        "Writes the reply itself, and cites for any span of it from the same ablations.",
     ),
     "flashtrace": (
         ("hops", "html", "reply"),
