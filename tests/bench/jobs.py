@@ -161,10 +161,12 @@ def source_captum(writer, asked, reply, documents):
     options = {"tokenize": False, "add_generation_prompt": True}
 
     def template(*texts):
-        return tokenizer.apply_chat_template(asked, documents=[{"text": text} for text in texts if text], **options)
+        documents = [{"text": text} for text in texts if text]
+        return tokenizer.apply_chat_template(asked, documents=documents, **options).removeprefix(tokenizer.bos_token)
 
     units = TextTemplateInput(template, documents, baselines=[""] * len(documents))
-    scores = LLMAttribution(FeatureAblation(model), tokenizer).attribute(units, target=reply).seq_attr
+    target = tokenizer(reply, add_special_tokens=False, return_tensors="pt").input_ids[0]
+    scores = LLMAttribution(FeatureAblation(model), tokenizer).attribute(units, target=target).seq_attr
     print("document", scores.argmax().item() + 1, round(scores.max().item(), 1))
 
 
@@ -203,8 +205,9 @@ def source_interpreto(writer, asked, reply, documents):
     options = {"tokenize": False, "add_generation_prompt": True}
     prompt = tokenizer.apply_chat_template(asked, documents=[{"text": text} for text in documents], **options)
     explain = interpreto.Occlusion(model, tokenizer, granularity=interpreto.Granularity.SENTENCE)
-    (output,) = explain(prompt, reply)
-    print(output.elements[output.attributions.nansum(0).argmax()])
+    (output,) = explain(prompt.removeprefix(tokenizer.bos_token), reply)
+    for index in output.attributions.nansum(0).topk(2).indices:
+        print(output.elements[index])
 
 
 def source_inseq(writer, asked, reply, documents):
@@ -215,8 +218,8 @@ def source_inseq(writer, asked, reply, documents):
     prompt = AutoTokenizer.from_pretrained(writer).apply_chat_template(asked, **options)
     explain = inseq.load_model(writer, "input_x_gradient")
     output = explain.attribute(prompt, prompt + reply, show_progress=False)[0].aggregate()
-    for index in output.target_attributions.nansum(1).topk(4).indices:
-        print(output.target[index].token)
+    for index in output.target_attributions.nansum(1).topk(6).indices:
+        print(output.target[index].token.strip())
 
 
 def send_nbsal(classifier, text):

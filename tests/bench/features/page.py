@@ -61,7 +61,7 @@ EQUAL = "the same passes; ours takes more time beside them"
 REASONS = {
     "interpreto 0.5.2, Shapley": "a regression on 100 coalitions, where 25 permutations read about 20 times as many",
     "interpreto 0.5.2: Every sentence": "it scores the reply as a whole, ours every token",
-    "flashtrace": "it reads the model itself; ours also reads prompt and reply back into the text",
+    "flashtrace": "ours also reads prompt and reply back into the text and its documents",
     "captum": EQUAL,
     "ferret": EQUAL,
     "transformers-interpret": EQUAL,
@@ -125,7 +125,7 @@ BETTER = {
     ),
     "flashtrace": (
         ("hops", "html", "reply"),
-        "Information flow routes of a reply in a fraction of our time, and in chunks that fit long ones into memory. "
+        "Information flow routes of a reply in less time, and in chunks that fit long ones into memory. "
         "Leaves stop words out of what it follows through the reply. A command line for one span.",
     ),
     "gim-explain": (
@@ -183,7 +183,7 @@ def _jobs(jobs: dict[str, Any]) -> str:
         for number, outcome in enumerate(jobs.get(job, {"rows": ()})["rows"]):
             seconds = "fails" if outcome["seconds"] is None else f"{outcome['seconds']:.1f} s"
             cells = ("" if number else title, outcome["tool"], str(outcome["lines"]), seconds)
-            rows.append((*cells, _escape(outcome["outcome"])))
+            rows.append((*cells, _escape(" ".join(outcome["outcome"].split()))))
     return _table("job | tool | lines | CPU time | result", rows)
 
 
