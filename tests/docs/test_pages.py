@@ -18,7 +18,7 @@ GUIDES = sorted(examples.GUIDES.glob("*.md"))
 ELSEWHERE = ("hosts", "plugins", "recipes")  # tests/test_guides.py runs them in processes: they register a method
 PAGES = [
     page
-    for page in (*GUIDES, ROOT / ".docs" / "index.md", ROOT / "README.md")
+    for page in (*GUIDES, ROOT / ".docs" / "index.md", ROOT / "README.md", ROOT / "AGENTS.md")
     if page.stem not in ELSEWHERE and examples.blocks(page)
 ]
 

@@ -20,7 +20,7 @@ from nbsal.ablation.engine import Ablation
 from nbsal.cli import main
 from nbsal.evaluation.audit import measure
 from nbsal.evaluation.audit.flips import FlipSearch, find_flip
-from nbsal.evaluation.audit.measure import plan_audit
+from nbsal.evaluation.audit.plan import plan_audit
 from nbsal.evaluation.audit.words import log_odds, random_words, units_of
 from nbsal.evaluation.permutation import fisher_p, gain_p
 from nbsal.explain.sentences.decision_facts import proposed

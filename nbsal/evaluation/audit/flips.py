@@ -89,14 +89,21 @@ def flip(
     progress: Progress = False,
     cancel: Event | None = None,
 ) -> Flip:
-    """A small set of words whose hiding changes the decision about a text, or changes it to the class `to`.
+    """Find a small set of words whose hiding changes the decision about a text.
 
-    `explainer` may also be a model, as `nbsal.load` takes it, which the default method explains.
     Of texts with at most 12 words, all sets of up to `most` words are tried in order of size, so that the result is the
     smallest. Of longer texts, each word is tried alone (up to 50 words); then words are added by score until the
     decision changes, and those not needed are taken out again: fewer words may do (`exact` is False), and a text whose
-    decision no tried set changes may have one that does. `way` is how words are hidden: "remove", "mask", "pad" or the
-    id of a token in their place.
+    decision no tried set changes may have one that does.
+
+    Args:
+        explainer: An `Explainer`, or a model as `nbsal.load` takes it, which the default method explains.
+        text: A text, or a pair of texts.
+        to: The class that the decision must change to. By default any other.
+        way: How words are hidden: "remove", "mask", "pad", or the id of a token in their place.
+        most: How many words a set has at most.
+        progress: Whether to show a progress bar, or a function that is called with what is done, and of how much.
+        cancel: An event that stops the call.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "occlusion")
