@@ -43,6 +43,7 @@ STREAM = 0.06  # seconds between two pieces of a reply that is being written
 LOADED = "Loaded without its model \N{MIDDLE DOT} pass reply=... to nbsal.answer to change it"
 
 
+@traitlets.signature_has_traits
 class Answers(Shading, MethodTraits, View):
     """Why a model replied what it did: a finished Answer, or an Explainer or Subject and what is asked.
 

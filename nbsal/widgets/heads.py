@@ -173,6 +173,7 @@ class HeadView(CachedView):
         return [*self.grid.blocks(), *notes, *self.attention.blocks(habit)]
 
 
+@traitlets.signature_has_traits
 @checked
 class Heads(HeadView):
     """Which heads pass relevance on, what each attends to, and what the model decides without those that are off.
