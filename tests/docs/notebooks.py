@@ -14,6 +14,8 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 GALLERY = (ROOT / "notebooks" / "gallery" / "README.md").read_text(encoding="utf-8")
 GALLERY_ALT = {name: alt for alt, name in re.findall(r"!\[([^\]]*)\]\(([\w-]+)\.png\)", GALLERY)}
 LINK = re.compile(r"(?<!\[)`(\d\d_\w+)`")  # the name of a notebook
+LONG = 20  # lines: a cell with more is folded
+HIGHEST = 640  # pixels of a picture on the page
 STYLED = re.compile(r"<style.*?</style>", re.DOTALL)
 
 
@@ -38,7 +40,9 @@ def page_of(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
             text = LINK.sub(_link, cell.source)
             parts.append(text.replace("<details>", '<details markdown="1">'))
             continue
-        parts.append(f"```python\n{cell.source}\n```")
+        code, lines = f"```python\n{cell.source}\n```", cell.source.count("\n") + 1
+        parts.append(code if lines <= LONG else _folded(f"Code, {lines} lines", code))
+        first, more = len(pictures), list[str]()
         for output in cell.outputs:
             data = output.get("data", {})
             if "image/png" in data:
@@ -46,7 +50,8 @@ def page_of(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
                 pictures[name] = b64decode(data["image/png"])
                 tags = [tag.removeprefix("gallery-") for tag in cell.metadata.get("tags", []) if "gallery-" in tag]
                 caption = GALLERY_ALT.get("".join(tags[:1]), f"A figure of the section {heading!r}")
-                parts.append(_picture(name, {"alt": caption} | output.metadata.get("image/png", {})))
+                target = parts if len(pictures) == first + 1 else more
+                target.append(_picture(name, {"alt": caption} | output.metadata.get("image/png", {})))
             elif "text/markdown" in data:
                 parts.append(data["text/markdown"])
             elif "text/html" in data:
@@ -54,7 +59,13 @@ def page_of(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
             else:
                 text = output.get("text", data.get("text/plain", ""))
                 parts.append(f"```{{.text .output}}\n{text.rstrip()}\n```")
+        if more:
+            parts.append(_folded(f"{len(more)} more like it", "\n\n".join(more)))
     return "\n\n".join(parts) + "\n", pictures
+
+
+def _folded(summary: str, text: str) -> str:
+    return f'<details markdown="1"><summary>{summary}</summary>\n\n{text}\n\n</details>'
 
 
 def _link(match: re.Match[str]) -> str:
@@ -64,8 +75,11 @@ def _link(match: re.Match[str]) -> str:
 
 
 def _picture(name: str, metadata: Any) -> str:
-    size = "".join(f' {side}="{metadata[side]}"' for side in ("width", "height") if side in metadata)
-    return f'<img class="output" src="{name}" alt="{escape(metadata["alt"])}"{size}>'
+    """A picture that fits on a screen and leads to itself in its own size."""
+    scale = min(1, HIGHEST / metadata.get("height", HIGHEST))
+    size = "".join(f' {side}="{metadata[side] * scale:.0f}"' for side in ("width", "height") if side in metadata)
+    picture = f'<img class="output" src="{name}" alt="{escape(metadata["alt"])}"{size}>'
+    return f'<a class="output" href="{name}">{picture}</a>'
 
 
 def _table(html: str) -> str:

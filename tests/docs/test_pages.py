@@ -9,6 +9,7 @@ import pytest
 from mkdocs.exceptions import Abort
 
 from nbsal.methods import catalogue
+from tests import matrix
 from tests.cases import cases
 from tests.docs import claims, examples, methods, notebooks, repository, site
 from tests.docs.repository import ROOT
@@ -54,18 +55,22 @@ def test_every_method_has_a_formula_and_every_variant_says_how_it_differs():
         assert ("differs" if suffix else "formula") in entry and base in formulas, name
 
 
-def test_the_page_of_methods_says_of_every_method_what_the_catalogue_says(tmp_path):
-    methods.write(tmp_path / "methods.md")
-    page = (tmp_path / "methods.md").read_text(encoding="utf-8")
-    runs, reasons = methods.architectures()
-    assert set(runs) == set(catalogue.names())
+def test_the_pages_of_methods_say_of_every_method_what_the_catalogue_says(tmp_path):
+    methods.write(tmp_path / "methods")
+    overview = (tmp_path / "methods" / "index.md").read_text(encoding="utf-8")
     for name, row in catalogue.table().iterrows():
+        page = (tmp_path / "methods" / f"{row['family']}.md").read_text(encoding="utf-8")
         start = page.index(f'id="{name.replace("@", "-")}"' if "@" in name else f"{{ #{name} }}")
-        section = page[start : page.find("### ", start)]
+        section = page[start : page.find("## ", start)]
         assert row["cost"] in section and (row["paper"] in section or "@" in name or row["paper"] == "-"), name
-        assert "@" in name or str(len(runs[name].everywhere)) in section, name
-    assert "gpt2" in sum(runs["alti"].refused.values(), ()) and "bert" in runs["alti"].everywhere
-    assert {number for entry in runs.values() for number in entry.refused} <= set(reasons)
+        assert "@" in name or f"({row['family']}.md#{name})" in overview, name
+
+
+def test_a_method_says_where_it_runs():
+    refusals = [matrix.Refusal("decoder", "gae", name) for name in ("t5", "bart")]
+    assert "30 of 32 architectures" in methods.where(refusals) and "; not bart, t5 |" in methods.where(refusals)
+    refusals += [matrix.Refusal("decoder", "gae", name) for name in matrix.ARCHITECTURES if name != "bert"]
+    assert "1 of 32 architectures](../matrix.md): bert |" in methods.where(refusals)
 
 
 @pytest.mark.some(2)
