@@ -31,8 +31,8 @@ OUTDATED = "tests/matrix.md is out of date: run `python -m tests.matrix --write`
 INTRODUCTION = """# Methods and architectures
 
 Written by `python -m tests.matrix --write`, on tiny random models. All {methods} methods run on all
-{architectures} architectures, except for what this page lists. Methods that only hide words, such as `occlusion`, `shapley` and
-`lime`, run on all.
+{architectures} architectures, except for what this page lists. Methods that only hide words, such as `occlusion`,
+`shapley` and `lime`, run on all.
 
 Tested on every kind of text (single texts and pairs with a label, spans, tokens, and the next token for decoders):
 {whole}.
@@ -72,7 +72,7 @@ REASONS = {
     "positions": "The model neither adds positions to its tokens nor rotates queries and keys by them. Use `attn-lrp`.",
 }
 FEW = {"samples": 5, "steps": 3}
-ROW = re.compile(r"^- (.+): (`.+`)$")
+ROW = re.compile(r"^- \*\*(.+)\*\*: (`.+`)$")
 Targets = Iterator[tuple[Any, str]]  # a target as it is passed, and its label in the result
 
 
@@ -212,7 +212,7 @@ def page(refusals: Set[Refusal]) -> str:
                 entries.sort(key=lambda entry: ARCHITECTURES.index(entry.architecture))
                 rows.setdefault(", ".join(entry.place for entry in entries), []).append(f"`{name}`")
         if rows:
-            lines += [f"{text}\n", *(f"- {places}: {', '.join(names)}" for places, names in rows.items()), ""]
+            lines += [f"{text}\n", *(f"- **{places}**: {', '.join(names)}" for places, names in rows.items()), ""]
     return "\n".join(lines)
 
 

@@ -14,8 +14,12 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 GALLERY = (ROOT / "notebooks" / "gallery" / "README.md").read_text(encoding="utf-8")
 GALLERY_ALT = {name: alt for alt, name in re.findall(r"!\[([^\]]*)\]\(([\w-]+)\.png\)", GALLERY)}
 LINK = re.compile(r"(?<!\[)`(\d\d_\w+)`")  # the name of a notebook
-LONG = 20  # lines: a cell with more is folded
-HIGHEST = 640  # pixels of a picture on the page
+LONG = 15  # lines: a cell with more is folded
+HIGHEST, HIGHEST_TABLE = 560, 480  # pixels of a picture on the page, and of a table, which scrolls
+LIMIT = 15_000  # pixels of a page, roughly
+SECTION = re.compile(r"^(?=## )", re.MULTILINE)
+FOLD = re.compile(r"<details.*?</details>", re.DOTALL)
+OUTPUT = re.compile(r'<div class="output">.*?</div>', re.DOTALL)
 STYLED = re.compile(r"<style.*?</style>", re.DOTALL)
 
 
@@ -26,7 +30,9 @@ def write(folder: Path) -> None:
         if source.endswith(".ipynb"):
             notebook = nbformat.read(ROOT / source, 4)
             text, pictures = page_of(notebook, Path(source).stem)
-            (folder / Path(page).name).write_text(adapt(text, source, page), encoding="utf-8")
+            for number, part in enumerate(split(text), 1):
+                name = Path(page).name if number == 1 else f"{Path(page).stem}_{number}.md"
+                (folder / name).write_text(adapt(part, source, page), encoding="utf-8")
             for name, picture in pictures.items():
                 (folder / name).write_bytes(picture)
 
@@ -62,6 +68,28 @@ def page_of(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
         if more:
             parts.append(_folded(f"{len(more)} more like it", "\n\n".join(more)))
     return "\n\n".join(parts) + "\n", pictures
+
+
+def split(text: str) -> list[str]:
+    """A page in parts that begin with sections, so that none takes too long to scroll."""
+    first, *sections = SECTION.split(text)
+    title, parts, room = HEADING.findall(first)[0], [first], LIMIT - height(first)
+    for section in sections:
+        room -= height(section)
+        if room < 0:
+            parts.append(f"# {title}, part {len(parts) + 1}\n\n")
+            room = LIMIT - height(section)
+        parts[-1] += section
+    return parts
+
+
+def height(text: str) -> int:
+    """The pixels that a part of a page takes, roughly: its pictures, rows of tables, and lines."""
+    text = FOLD.sub("", text)
+    pictures = sum(map(int, re.findall(r'height="(\d+)"', text)))
+    tables = sum(min(23 * output.count("<tr"), HIGHEST_TABLE) for output in OUTPUT.findall(text))
+    lines = sum(1 + len(line) // 85 for line in OUTPUT.sub("", text).splitlines())
+    return pictures + tables + 20 * lines
 
 
 def _folded(summary: str, text: str) -> str:

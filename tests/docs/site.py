@@ -64,12 +64,12 @@ def navigation() -> list[Any]:
 
 
 def expand(entries: list[Any], pages: Path) -> Iterator[Any]:
-    """The navigation with every "folder/*" replaced by the folder's pages that it does not list."""
+    """The navigation with every entry that ends with "*" replaced by the pages that begin so and are not listed."""
     listed = CONFIGURATION.read_text(encoding="utf-8").split()
     for entry in entries:
         if isinstance(entry, dict):
             yield {name: list(expand(part, pages)) if isinstance(part, list) else part for name, part in entry.items()}
-        elif entry.endswith("/*"):
+        elif entry.endswith("*"):
             paths = (path.relative_to(pages).as_posix() for path in sorted(pages.glob(f"{entry}.md")))
             yield from (path for path in paths if path not in listed)
         else:

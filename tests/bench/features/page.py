@@ -17,9 +17,9 @@ INTRODUCTION = """# nbsal beside other tools
 Written by `python -m tests.bench.features --write`. Every answer but the dashes was obtained by running a short piece
 of code against the installed version of the tool, on tiny random models (`tests/bench/features/probe_NAME.py`). "yes":
 it ran and returned what it should; "partly": with a limit that [the notes](peers-notes.md) name; "no": the tool raised
-an error or its result was wrong, with the versions that the notes name; "–": we know of nothing for it in the tool's interface, so
-nothing was run. EvalxNLP is missing: no package of it could be found to install. shap and shapiq are the newest
-versions that run on Python 3.11.
+an error or its result was wrong, with the versions that the notes name; "–": we know of nothing for it in the tool's
+interface, so nothing was run. EvalxNLP is missing: no package of it could be found to install. shap and shapiq are the
+newest versions that run on Python 3.11.
 """
 AHEAD = """## Where others are ahead
 
