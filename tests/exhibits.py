@@ -43,17 +43,17 @@ class Formula:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper with its notebook, and the edition of its figures and tables."""
+    """A paper, its notebook, and the name under which `nbsal.figures` draws its figures and tables."""
 
     title: str
     notebook: str
-    edition: str
+    name: str
     exhibits: Sequence[Exhibit]
 
     @property
     def formulas(self) -> list[Formula]:
         """Its equations and algorithms."""
-        return [Formula(**row) for row in FORMULAS[self.edition]]
+        return [Formula(**row) for row in FORMULAS[self.name]]
 
 
 PAPERS = (
@@ -89,9 +89,10 @@ def page() -> str:
     parts = [INTRODUCTION]
     for paper in PAPERS:
         shown, link = shown_cells(paper.notebook), f"[{paper.notebook}]({paper.notebook}.ipynb)"
-        edition = f"[figures and tables](../.docs/editions/{paper.edition}.md)"
         lines = [f"\n## {paper.title}\n", f"Notebook: {link}; not shown: {len(missing(paper))}."]
-        lines.append(f"Drawn by `python -m nbsal.figures --paper {paper.edition}`: {edition}.\n")
+        lines.append(
+            f"`python -m nbsal.figures --paper {paper.name}` draws all figures and tables, for your models too.\n"
+        )
         lines += ["| exhibit | what | cell | code | state |", "|---|---|---|---|---|"]
         for formula in paper.formulas:
             lines.append(_row(formula.number, formula.title, shown, f"`{formula.code}`", formula.state))

@@ -1,4 +1,4 @@
-"""The page that compares nbsal with other tools, written from stored results."""
+"""The pages that compare nbsal with other tools, written from stored results."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -9,21 +9,30 @@ from tests.bench.features.registry import FEATURES, KINDS, NO, PARTLY, TOOLS, YE
 
 RESULTS = Path(__file__).with_name("results.json")
 SPEED = [Path(__file__).parents[1] / name for name in ("peers.json", "answer_peers.json")]
-PAGE = Path(__file__).parents[3] / ".docs/benchmarks/peers.md"
+FOLDER = Path(__file__).parents[3] / ".docs/benchmarks"
 NOTHING = "–"
 RANKS = {NOTHING: 0, NO: 0, PARTLY: 1, YES: 2}
 INTRODUCTION = """# nbsal beside other tools
 
 Written by `python -m tests.bench.features --write`. Every answer but the dashes was obtained by running a short piece
 of code against the installed version of the tool, on tiny random models (`tests/bench/features/probe_NAME.py`). "yes":
-it ran and returned what it should; "partly": with a limit that the notes name; "no": the tool raised an error or its
-result was wrong, with the versions that the notes name; "–": we know of nothing for it in the tool's interface, so
-nothing was run. EvalxNLP is missing: no package of it could be found to install. shap and shapiq are the newest
-versions that run on Python 3.11.
+it ran and returned what it should; "partly": with a limit that [the notes](peers-notes.md) name; "no": the tool raised
+an error or its result was wrong, with the versions that the notes name; "–": we know of nothing for it in the tool's
+interface, so nothing was run. EvalxNLP is missing: no package of it could be found to install. shap and shapiq are the
+newest versions that run on Python 3.11.
 """
 AHEAD = """## Where others are ahead
 
-The rows in which another tool has more than nbsal, and those in which it is quicker.
+The rows in which another tool has more than nbsal, and those in which it is quicker
+([all times](peers-time.md)).
+"""
+TIME = """# Time and lines of code beside other tools
+
+The same work done by nbsal and by [other tools](peers.md).
+"""
+NOTES = """# Notes on other tools
+
+What each piece of code returned, for the tables of [nbsal beside other tools](peers.md).
 """
 TABLES = """## Features
 
@@ -137,22 +146,19 @@ def load(path: Path = RESULTS) -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def page() -> str:
-    """The whole page."""
+def pages() -> dict[str, str]:
+    """The pages by the names of their files."""
     results, speed = load(), [load(path) for path in SPEED]
     better = "\n".join(f"- **{tool}**: {text}" for tool, (_, text) in BETTER.items())
-    parts = [
-        INTRODUCTION,
-        AHEAD,
-        _more(results),
-        _quicker(speed),
-        TABLES,
-        f"Of the tools in these tables only nbsal has {_alone(results)}.\n",
-    ]
-    parts += [_features(kind, {tool: results[tool] for tool in ("nbsal", *tools)}) for kind, tools in KINDS.items()]
-    parts += [f"## What they do better\n\n{SOURCES}\n\n{better}\n", NEW]
-    parts += ["## Time and lines of code\n", _speed(speed)]
-    return "\n".join([*parts, "## Notes\n", *(_notes(tool, results[tool]) for tool in results)])
+    alone = f"Of the tools in these tables only nbsal has {_alone(results)}.\n"
+    tables = [_features(kind, {tool: results[tool] for tool in ("nbsal", *tools)}) for kind, tools in KINDS.items()]
+    better = f"## What they do better\n\n{SOURCES}\n\n{better}\n"
+    parts = {
+        "peers.md": [INTRODUCTION, AHEAD, _more(results), _quicker(speed), TABLES, alone, *tables, better, NEW],
+        "peers-time.md": [TIME, _speed(speed)],
+        "peers-notes.md": [NOTES, *(_notes(tool, results[tool]) for tool in results)],
+    }
+    return {name: "\n".join(part) for name, part in parts.items()}
 
 
 def _table(head: str, rows: Iterable[Sequence[str]]) -> str:
@@ -225,7 +231,7 @@ def _clean(text: str) -> str:
 def _notes(tool: str, result: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items() if name != tool)
     names = {key: text for features in FEATURES.values() for key, text in features.items()}
-    lines = [f"### {tool} {result['versions'][tool]}\n", f"Run on {result['date']} with {versions}.\n"]
+    lines = [f"## {tool} {result['versions'][tool]}\n", f"Run on {result['date']} with {versions}.\n"]
     for key, answer in result["answers"].items():
         note = f": {answer['note']}" if answer["note"] else ""
         lines.append(f"- {names[key]}: {answer['answer']}{_escape(note)}")
