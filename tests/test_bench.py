@@ -4,8 +4,9 @@ from importlib import import_module
 
 import pytest
 
-from tests.bench import gpu, measure, peers, snippets, table
+from tests.bench import gpu, jobs, measure, peers, snippets, table
 from tests.bench.__main__ import BENCHES
+from tests.bench.peers import body
 
 
 def test_goals_are_compared_with_the_median():
@@ -41,3 +42,16 @@ def test_agreement_tells_equal_methods_from_different_ones():
         case = peers.Case("captum", "", snippets.captum_gradxact, method)
         agreement = peers.agreement(case, encoded, theirs, snippets.ours(method)(model, tokenizer, texts))
         assert (float(agreement.split()[-1]) < 1e-4) == equal
+
+
+@pytest.mark.full
+def test_the_jobs_are_done_with_ours_and_fail_without_a_tool(monkeypatch):
+    monkeypatch.setattr(jobs, "JOBS", ["why_nbsal", "why_none", "source_nbsal"])
+    monkeypatch.setattr(jobs, "why_none", lambda text: __import__("nowhere_to_be_found"), raising=False)
+    monkeypatch.setattr(
+        jobs, "body", lambda work: "import nowhere_to_be_found" if work is jobs.why_none else body(work)
+    )
+    monkeypatch.setattr(jobs, "lines", lambda work: 1)
+    decided, missing, replied = jobs.results(quick=True)
+    assert "it would be negative" in decided.work and "depends on document" in replied.work
+    assert "fails" in missing.peer and not missing.ours

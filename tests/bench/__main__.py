@@ -6,8 +6,8 @@ Each benchmark runs in a process of its own, so that memory use is measured sepa
 from tests.bench.measure import run_alone
 from tests.bench.table import line, markdown, parser
 
-BENCHES = "defaults single decoding relevance attribution perturbation games corpus pages lab views".split()
-BENCHES += "workbench arena growth peers answers answer_peers memory served live gpu".split()
+BENCHES = "defaults single decoding attribution perturbation games corpus lab views".split()
+BENCHES += "workbench arena growth peers answers answer_peers jobs memory served live gpu".split()
 
 
 def main() -> None:

@@ -1,17 +1,20 @@
 """Other tools that explain a reply, beside nbsal: `python -m tests.bench.answer_peers`.
 
 One answer of demo/notes with its documents, a warm call of each tool as its user would write it, one thread, CPU time,
-without loading; ours without the check of its sentence (`check=False`), which the others lack. Each tool gets the
-prompt as the template writes it, cut at the documents where it can be. llmSHAP and TokenSHAP let the model write again
-without some parts and compare the texts, where ours scores the same reply. A tool that is not installed gets a row that
-says so.
+without loading; ours without the check of its sentence (`check=False`), which the others lack, but where a row says so.
+Each tool gets the prompt as the template writes it, cut at the documents where it can be. llmSHAP and TokenSHAP let the
+model write again without some parts and compare the texts, where ours scores the same reply. A tool that is not
+installed gets a row that says so. `--only` chooses tools.
 """
 
 import copy
 import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -74,6 +77,45 @@ def interpreto_sentence(model, tokenizer, prompt, reply, documents):
     return lambda: explain(prompt, reply)
 
 
+def contextcite_document(*arguments):
+    """A lasso over 64 ablations of ten documents"""
+    return _contextcite(*arguments)
+
+
+def contextcite_checked(*arguments):
+    """A lasso over 64 ablations of ten documents, where ours has the check of its sentence as well"""
+    return _contextcite(*arguments)
+
+
+def _contextcite(model, tokenizer, prompt, reply, documents):
+    from context_cite import ContextCiter
+    from context_cite.context_partitioner import BaseContextPartitioner
+
+    class Documents(BaseContextPartitioner):
+        num_sources = len(documents)
+
+        def split_context(self):
+            pass
+
+        def get_source(self, index):
+            return documents[index]
+
+        def get_context(self, mask=None):
+            return "\n- ".join(text for i, text in enumerate(documents) if mask is None or mask[i])
+
+    tokenizer.chat_template = "{{ messages[0].content }}"
+    parts = Documents("\n- ".join(documents))
+    head, tail = prompt.split(documents[0])[0], prompt.split(documents[-1])[1]
+    settings = {"partitioner": parts, "prompt_template": f"{head}{{context}}{tail}"}
+
+    def work():
+        citer = ContextCiter(model, tokenizer, parts.context, "", **settings)
+        citer._cache["output"] = prompt + reply  # which it would let the model write
+        return citer.get_attributions(verbose=False)
+
+    return work
+
+
 def flashtrace_token(*arguments):
     """Information flow routes to every token of the reply"""
     return _flashtrace("ifr-matrix", *arguments)
@@ -130,27 +172,50 @@ def write(model, tokenizer, prompt, reply):
 
 
 PATH = Path(__file__).with_name("answer_peers.json")
+PACKAGES = {"contextcite": "context-cite"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a tool does, our method, the number of documents, and whether ours checks its sentence."""
+
+    theirs: Callable[..., Any]
+    method: str
+    layer: int | None = None
+    documents: int = 5
+    check: bool = False
+
+    @property
+    def tool(self) -> str:
+        name = self.theirs.__name__.split("_")[0]
+        return PACKAGES.get(name, name)
+
+
 CASES = (
-    (captum_gradient, "gradxact", {"layer": 0}),
-    (captum_one_out, "occlusion", {}),
-    (captum_shapley, "shapley", {}),
-    (inseq_gradient, "gradxact", {"layer": 0}),
-    (interpreto_gradient, "simple", {"layer": 0}),
-    (interpreto_sentence, "occlusion", {}),
-    (llmshap_exact, "shapley", {}),
-    (tokenshap_sentence, "shapley", {}),
-    (flashtrace_token, "ifr", {}),
-    (flashtrace_reply, "ifr", {}),
+    Case(captum_gradient, "gradxact", layer=0),
+    Case(captum_one_out, "occlusion"),
+    Case(captum_shapley, "shapley"),
+    Case(inseq_gradient, "gradxact", layer=0),
+    Case(interpreto_gradient, "simple", layer=0),
+    Case(interpreto_sentence, "occlusion"),
+    Case(llmshap_exact, "shapley"),
+    Case(tokenshap_sentence, "shapley"),
+    Case(contextcite_document, "contextcite", documents=10),
+    Case(contextcite_checked, "contextcite", documents=10, check=True),
+    Case(flashtrace_token, "ifr"),
+    Case(flashtrace_reply, "ifr"),
 )
 
 
-def results(rounds: int = 3, quick: bool = False, store: Path | None = None) -> list[Row]:
-    """The rows of all tools: their seconds beside ours; those of a tool that is installed are stored."""
+def results(rounds: int = 3, quick: bool = False, store: Path | None = None, only: Iterable[str] = ()) -> list[Row]:
+    """The rows of all tools, or of some: their seconds beside ours; those of a tool that is installed are stored."""
     torch.set_num_threads(1)
     rows = []
-    for tool, cases in groupby(CASES, lambda case: case[0].__name__.split("_")[0]):
+    for tool, cases in groupby(CASES, lambda case: case.tool):
+        if only and tool not in only:
+            continue
         try:
-            measured = [compare_case(tool, *case, rounds) for case in cases]
+            measured = [compare_case(case, rounds) for case in cases]
         except ImportError:
             rows.append(missing(tool, "not installed"))
             continue
@@ -160,24 +225,29 @@ def results(rounds: int = 3, quick: bool = False, store: Path | None = None) -> 
     return rows
 
 
-def compare_case(tool, theirs, method, settings, rounds: int) -> Row:
+def compare_case(case: Case, rounds: int) -> Row:
     """The seconds of a tool beside ours, in turn."""
-    subject, example = nbsal.load("demo/notes"), nbsal.samples.texts("notes")[0]
+    subject = nbsal.load("demo/notes")
+    example = next(row for row in nbsal.samples.texts("notes") if len(row["documents"]) == case.documents)
     question, documents = [{"role": "user", "content": example["question"]}], example["documents"]
-    reply, explain = " " + example["answer"], nbsal.Explainer(subject, method, **settings)
+    settings = {} if case.layer is None else {"layer": case.layer}
+    reply, explain = " " + example["answer"], nbsal.Explainer(subject, case.method, **settings)
+    options = {"documents": documents, "unit": "document", "check": case.check, "progress": False}
 
     def ours():
-        return explain.reply(question, reply, documents=documents, unit="document", check=False, progress=False)
+        return explain.reply(question, reply, **options)
 
     prompt = ours().reading.prompt.text
-    work = theirs(copy.deepcopy(subject.model), copy.deepcopy(subject.tokenizer), prompt, reply, documents)
+    work = case.theirs(copy.deepcopy(subject.model), copy.deepcopy(subject.tokenizer), prompt, reply, documents)
     work()  # the first call takes longer
     pairs = [(cpu(work), cpu(ours)) for _ in range(rounds)]
     seconds, own = zip(*pairs, strict=True)
-    ratio = spread([their_seconds / our_seconds for their_seconds, our_seconds in pairs], 1)
-    name = f"{tool} {version(tool)}: {theirs.__doc__}"
+    ratio = spread([their_seconds / our_seconds for their_seconds, our_seconds in pairs])
+    name = f"{case.tool} {version(case.tool)}: {case.theirs.__doc__}"
     return Row(name, f"{spread(own, 3)} s", f"{spread(seconds, 3)} s", ratio=ratio)
 
 
 if __name__ == "__main__":
-    table.main(results, __doc__, write={"dest": "store", "action": "store_const", "const": PATH})
+    tools = list(dict.fromkeys(case.tool for case in CASES))
+    only = {"nargs": "+", "default": (), "choices": tools, "metavar": "TOOL", "help": ", ".join(tools)}
+    table.main(results, __doc__, write={"dest": "store", "action": "store_const", "const": PATH}, only=only)

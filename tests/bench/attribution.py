@@ -4,8 +4,8 @@ CPU time of one thread, interleaved. AttnLRP of every token of a reply by a rand
 rules of LXT (Achtibat et al. 2024) in one graph, followed token by token, and beside captum; a random bert-base has a
 batch and one text, and a random ModernBERT of 6 blocks, width 128 and 4 heads long texts, with the memory that they
 take beyond the model. Integrated gradients of six reviews by demo/reviews, 50 steps from padding, stand beside those of
-captum, which runs all texts in one batch, or each by itself with all of its points at once. `--only` chooses replies,
-batch, text, long or paths.
+captum, which runs all texts in one batch, or each by itself with all of its points at once. Fifteen methods share one
+trace of 16 texts, or take one each. `--only` chooses replies, batch, text, long, paths or shared.
 """
 
 import copy
@@ -25,17 +25,22 @@ from transformers.models.llama import modeling_llama
 
 import nbsal
 from nbsal.explain.prompt import prompts, sources
+from nbsal.passes import trace
 from tests.answers.writers import tokenizer
 from tests.bench import growth, table
 from tests.bench.decoding import rows
-from tests.bench.measure import alone, cpu, in_forwards, random_bert
+from tests.bench.measure import alone, cpu, head_products, in_forwards, products, random_bert
 from tests.bench.table import Row, at_least, cost, spread
 
 UNIT = "forward passes"
 REPLIES = {(4, 32): 42, (12, 64): 62}  # blocks, and tokens of the reply to a prompt of 504: the goal
 LONG = (2048, 4096)
 STEPS, REPEATS = 50, 3  # points of a path; measurements of a round, of which the least counts
-PARTS = ("replies", "batch", "text", "long", "paths")
+PARTS = ("replies", "batch", "text", "long", "paths", "shared")
+LAYERED = ("gradcam", "simple", "gradxact")  # at layers 0 and 7, and decoded at layer 7
+SHARED = [(name, {"layer": layer}) for name in LAYERED for layer in (0, 7)]
+SHARED += [(f"decoded-{name}", {"layer": 7}) for name in LAYERED]
+SHARED += [(name, {}) for name in ("raw-attention", "rollout", "attention-cam", "attention-gradcam", "attcat", "gae")]
 
 
 def load(blocks: int, quick: bool) -> nbsal.Subject:
@@ -208,8 +213,38 @@ def paths(rounds: int, quick: bool) -> list[Row]:
     return [*table_rows, Row("  largest difference from captum, of a text's largest score", f"{difference:.1e}")]
 
 
+def shared(rounds: int, quick: bool) -> list[Row]:
+    """Many methods on one trace of a batch of bert-base, beside a trace for each."""
+    subject = random_bert(lm=True)
+    batch, length = (2, 16) if quick else (16, 64)
+    encoded = rows(batch, length, subject.model.config.vocab_size)
+    explainers = [nbsal.Explainer(subject, name, **settings) for name, settings in SHARED]
+
+    def forward():
+        with torch.no_grad():
+            subject.model(**subject.inputs(encoded))
+
+    def trace_for(members):
+        needs = frozenset().union(*(explain.method.needs for explain in members))
+        layers = set().union(*(explain.method.layers(subject.depth) for explain in members))
+        recorded = trace.record(subject, encoded, None, needs, layers)
+        for explain in members:
+            explain.from_trace(recorded)
+
+    works = {"one": lambda: trace_for(explainers), "each": lambda: [trace_for([explain]) for explain in explainers]}
+    costs = in_forwards(works, forward, rounds)
+    flops = products(subject, [length] * batch, 0)
+    decoding = head_products(subject, batch * length)  # three methods decode one layer and share its features
+    ratios = [each / one for each, one in zip(costs["each"], costs["one"], strict=True)]
+    cells = {"peer": f"a trace for each: {spread(costs['each'])} {UNIT}", "ratio": spread(ratios)}
+    floor = f"{(sum(flops) + decoding) / flops[0]:.2f} {UNIT}"
+    return [
+        cost(f"{len(SHARED)} methods on one trace, {batch} x {length} tokens", costs["one"], UNIT, floor=floor, **cells)
+    ]
+
+
 def results(rounds: int = 3, quick: bool = False, only: Sequence[str] = PARTS) -> list[Row]:
-    """The costs of replies, of a batch, of one text, of long texts and of paths."""
+    """The costs of replies, of a batch, of one text, of long texts, of paths and of a shared trace."""
     torch.set_num_threads(1)
     batch = {"transformer-attribution": 5.4, "attn-lrp": 2.2}
     works = {
@@ -218,6 +253,7 @@ def results(rounds: int = 3, quick: bool = False, only: Sequence[str] = PARTS) -
         "text": lambda: encoder(1, 24, {"transformer-attribution": 4.5, "attn-lrp": 3}, rounds),
         "long": lambda: long_texts(rounds, quick),
         "paths": lambda: paths(rounds, quick),
+        "shared": lambda: shared(rounds, quick),
     }
     return [row for name in only for row in works[name]()]
 

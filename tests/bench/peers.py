@@ -134,11 +134,15 @@ def load_case(name: str, count: int) -> tuple[Any, Any, list[str]]:
 
 def lines(work: Callable[..., Any]) -> int:
     """The number of lines of a snippet's body, without its docstring and blank lines."""
+    return sum(bool(line.strip()) for line in body(work).splitlines())
+
+
+def body(work: Callable[..., Any]) -> str:
+    """The body of a snippet as a program, without its docstring."""
     source = textwrap.dedent(inspect.getsource(work))
     parts = ast.parse(source).body[0].body
-    body = [part for part in parts if not isinstance(getattr(part, "value", None), ast.Constant)]
-    body_lines = source.splitlines()[body[0].lineno - 1 : body[-1].end_lineno]
-    return sum(bool(line.strip()) for line in body_lines)
+    code = [part for part in parts if not isinstance(getattr(part, "value", None), ast.Constant)]
+    return textwrap.dedent("\n".join(source.splitlines()[code[0].lineno - 1 : code[-1].end_lineno]))
 
 
 def agreement(case: Case, encoded: Iterable[Tokens], theirs: Iterable[Any], ours: Iterable[Any]) -> str:

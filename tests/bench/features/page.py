@@ -1,29 +1,28 @@
 """The pages that compare nbsal with other tools, written from stored results."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.bench.features.registry import FEATURES, KINDS, NO, PARTLY, TOOLS, YES
+from tests.bench.jobs import TITLES
 
 RESULTS = Path(__file__).with_name("results.json")
 SPEED = [Path(__file__).parents[1] / name for name in ("peers.json", "answer_peers.json")]
+JOBS = Path(__file__).parents[1] / "jobs.json"
 FOLDER = Path(__file__).parents[3] / ".docs/benchmarks"
 NOTHING = "–"
 RANKS = {NOTHING: 0, NO: 0, PARTLY: 1, YES: 2}
 INTRODUCTION = """# nbsal beside other tools
 
-Written by `python -m tests.bench.features --write`. Every answer but the dashes was obtained by running a short piece
-of code against the installed version of the tool, on tiny random models (`tests/bench/features/probe_NAME.py`). "yes":
-it ran and returned what it should; "partly": with a limit that [the notes](peers-notes.md) name; "no": the tool raised
-an error or its result was wrong, with the versions that the notes name; "–": we know of nothing for it in the tool's
-interface, so nothing was run. EvalxNLP is missing: no package of it could be found to install. shap and shapiq are the
-newest versions that run on Python 3.11.
+Written by `python -m tests.bench.features --write` from stored results, which four commands renew in an environment
+that has the other tools. shap and shapiq are the newest versions that run on Python 3.11.
 """
 AHEAD = """## Where others are ahead
 
-The rows in which another tool has more than nbsal, and those in which it is quicker
+The features of which another tool has more, and the measured rows in which one is quicker
 ([all times](peers-time.md)).
 """
 TIME = """# Time and lines of code beside other tools
@@ -32,40 +31,51 @@ The same work done by nbsal and by [other tools](peers.md).
 """
 NOTES = """# Notes on other tools
 
-What each piece of code returned, for the tables of [nbsal beside other tools](peers.md).
+What answers other than yes mean, in the tables of [nbsal beside other tools](peers.md).
+"""
+FIVE = """## Five jobs
+
+`python -m tests.bench.jobs --write` runs what a user of each tool would write, each as a program of its own, whose
+non-blank lines are counted. CPU seconds are of one thread, with loading, without the import of torch and transformers,
+in one run on a busy machine: differences below a third mean nothing. The models are `demo/reviews` and `demo/notes`,
+saved to folders; the data set has the 872 sentences of SST-2's validation split. The last column is what was printed.
 """
 TABLES = """## Features
 
-One table for each kind of tool, with the rows in which one of its tools has an answer. The first row counts methods as
-each tool lists them: captum's count includes variants for layers and neurons, shapiq's are its approximators, and
-llmSHAP's its ways to draw coalitions. nbsal's count leaves out variants that reproduce other programs, and random
-scores.
+Every answer but the dashes comes from a short program that ran against the installed tool, on tiny random models
+(`tests/bench/features/probe_NAME.py`). "yes": it returned what it should; "partly": with a limit that [the notes](peers-notes.md)
+name; "no": it raised an error or was wrong; "–": we know of nothing for it there, so nothing was run. The first
+row counts methods as each tool lists them; captum's count includes variants for layers and neurons, nbsal's leaves out
+variants that reproduce other programs.
 """
-TEXTS = """Measured by `python -m tests.bench.peers --write`, which says how each tool is called: the same texts and
-model, one thread, seconds of CPU including loading, in turn, while other programs kept the machine busy. The ratio is
-the other tool's time over ours: below 1, it is quicker.
+TEXTS = """`python -m tests.bench.peers --write`: sixteen reviews with `demo/reviews`, or a random Llama where a row
+says so; one thread, CPU seconds with loading, in turn, on a busy machine. The ratio is their time over ours:
+below 1, it is quicker. Agreement is the median Spearman correlation of scores; a note says how definitions differ.
 """
-REPLIES = """Replies, by `python -m tests.bench.answer_peers --write`: one reply of `demo/notes` with five documents, a
-warm call of each tool, ours without the check of its sentence (`check=False`), which the others lack; one thread,
-seconds of CPU without loading, in turn, while other programs kept the machine busy.
+REPLIES = """`python -m tests.bench.answer_peers --write`: one reply of `demo/notes`, a warm call of each tool, ours
+without the check of its sentence unless the row says so; CPU seconds of one thread without loading, in turn, on a busy
+machine.
 """
-NEW = """## New in 2026, not tried
+NEW = """## New in 2026
 
-Read in the descriptions of the packages, of AgentDoG in its paper (arXiv 2601.18491). Nothing of this was run.
+Read about and not run:
 
-- **explainkit 0.2.0**: Explains a function from texts to probabilities by occlusion, a surrogate, LIME or SHAP. Scores
-  the result by deletion, sufficiency, marked words, and by replacing the strongest words; adds up words over a corpus.
-  It has nbsal's idea that an explanation must be tested; its description names no gradients, hidden layers or views.
-- **shap 0.54.1 and shapiq 1.8.0**: Newer than those in the tables; they need Python 3.12. shapiq now brings its games
-  and its benchmark.
-- **langextract 1.7.1**: Lets a language model extract facts from documents and shows each at its place in the text.
-  That says where the words of an extraction stand, not what a model's output depends on.
-- **agent-replay** (package trajectory-causal-attribution 1.0.0): Records the run of an agent, repeats it without one
-  step at a time, and compares how often it fails. It hides steps, where nbsal hides words, documents or messages.
-- **AgentDoG**: Guard models of 4 to 8 billion weights for runs of agents. They name the source, the way and the harm of
-  a risk, and point to the step and the sentence. nbsal explains the guard that you have.
+- **shap 0.54.1 and shapiq 1.8.0** need Python 3.12. shapiq now brings its games and its benchmark.
+- **langextract 1.7.1** shows where in a text the facts stand that a language model extracts; that does not say what its
+  output depends on.
+- **agent-replay** (package trajectory-causal-attribution 1.0.0) repeats the run of an agent without one step at a time.
+- **AgentDoG** (arXiv 2601.18491): guard models of 4 to 8 billion weights that point to the step and sentence of a risk.
 """
-SOURCES = "What is not a row of the table was read in the tool's documentation and not run."
+EQUAL = "the same passes; ours takes more time beside them"
+REASONS = {
+    "interpreto 0.5.2, Shapley": "a regression on 100 coalitions, where 25 permutations read about 20 times as many",
+    "interpreto 0.5.2: Every sentence": "it scores the reply as a whole, ours every token",
+    "flashtrace": "ours also reads prompt and reply back into the text and its documents",
+    "captum": EQUAL,
+    "ferret": EQUAL,
+    "transformers-interpret": EQUAL,
+}
+SOURCES = "What is not a row of a table was read in the tool's documentation and not run."
 BETTER = {
     "captum": (
         ("modalities", "training_data", "neurons", "concepts", "methods"),
@@ -113,9 +123,18 @@ BETTER = {
         ("served", "words"),
         "Needs nothing but a function that writes, or Ollama.",
     ),
+    "explainkit": (
+        ("black_box", "faithfulness", "counterfactuals"),
+        "Needs only numpy, pydantic and matplotlib. Replaces the strongest words from a table and counts "
+        "the decisions that change; marks words in prompts of annotators; compares with rationales that people marked.",
+    ),
+    "context-cite": (
+        ("documents",),
+        "Writes the reply itself, and cites for any span of it from the same ablations.",
+    ),
     "flashtrace": (
         ("hops", "html", "reply"),
-        "Information flow routes of a reply in a fraction of our time, and in chunks that fit long ones into memory. "
+        "Information flow routes of a reply in less time, and in chunks that fit long ones into memory. "
         "Leaves stop words out of what it follows through the reply. A command line for one span.",
     ),
     "gim-explain": (
@@ -150,15 +169,26 @@ def pages() -> dict[str, str]:
     """The pages by the names of their files."""
     results, speed = load(), [load(path) for path in SPEED]
     better = "\n".join(f"- **{tool}**: {text}" for tool, (_, text) in BETTER.items())
+    ahead = [AHEAD, _more(results), _quicker(speed), f"{SOURCES}\n\n{better}\n"]
     alone = f"Of the tools in these tables only nbsal has {_alone(results)}.\n"
     tables = [_features(kind, {tool: results[tool] for tool in ("nbsal", *tools)}) for kind, tools in KINDS.items()]
-    better = f"## What they do better\n\n{SOURCES}\n\n{better}\n"
     parts = {
-        "peers.md": [INTRODUCTION, AHEAD, _more(results), _quicker(speed), TABLES, alone, *tables, better, NEW],
+        "peers.md": [INTRODUCTION, FIVE, _jobs(load(JOBS)), *ahead, TABLES, alone, *tables, NEW],
         "peers-time.md": [TIME, _speed(speed)],
-        "peers-notes.md": [NOTES, *(_notes(tool, results[tool]) for tool in results)],
+        "peers-notes.md": [NOTES, *(_limits(tool, results[tool]) for tool in results)],
     }
     return {name: "\n".join(part) for name, part in parts.items()}
+
+
+def _jobs(jobs: dict[str, Any]) -> str:
+    """What each tool takes for each job."""
+    rows = []
+    for job, title in TITLES.items():
+        for number, outcome in enumerate(jobs.get(job, {"rows": ()})["rows"]):
+            seconds = "fails" if outcome["seconds"] is None else f"{outcome['seconds']:.1f} s"
+            cells = ("" if number else title, outcome["tool"], str(outcome["lines"]), seconds)
+            rows.append((*cells, _escape(" ".join(outcome["outcome"].split()))))
+    return _table("job | tool | lines | CPU time | result", rows)
 
 
 def _table(head: str, rows: Iterable[Sequence[str]]) -> str:
@@ -185,10 +215,15 @@ def _alone(results: dict[str, Any]) -> str:
 
 
 def _quicker(speed: Iterable[dict[str, Any]]) -> str:
-    """The measured rows in which other tools are quicker."""
-    rows = [row for measured in speed for tool in TOOLS if tool in measured for row in measured[tool]["rows"]]
-    quicker = [row for row in rows if float(row["ratio"].split()[0]) < 1]
-    return _table("what | their time over ours", [(_clean(row["work"]), row["ratio"]) for row in quicker])
+    """The measured rows in which other tools are quicker, with the reason."""
+    rows = [row for measured in speed for stored in measured.values() for row in stored["rows"]]
+    quicker = [row for row in rows if row["ratio"] and float(row["ratio"].split()[0]) < 1]
+    cells = [(re.split(": Spearman|, 16 texts", _clean(row["work"]))[0], row["ratio"].split()[0]) for row in quicker]
+    return _table("what | their time over ours | why", [(*each, _reason(each[0])) for each in cells])
+
+
+def _reason(work: str) -> str:
+    return next((reason for start, reason in REASONS.items() if work.startswith(start)), "")
 
 
 def _features(kind: str, results: dict[str, Any]) -> str:
@@ -212,30 +247,53 @@ def _cell(answers: dict[str, Any], key: str) -> str:
     return _answer(answers, key)
 
 
-def _speed(speed: Iterable[dict[str, Any]]) -> str:
+def _speed(speed: Sequence[dict[str, Any]]) -> str:
     parts = []
-    for introduction, measured in zip((TEXTS, REPLIES), speed, strict=True):
-        tools = [tool for tool in TOOLS if tool in measured]
-        rows = [row for tool in tools for row in measured[tool]["rows"]]
-        cells = [[_clean(row[key]) for key in ("work", "ours", "peer", "ratio")] for row in rows]
-        machines = {tool: measured[tool]["machine"] for tool in tools}
-        parts += [introduction, _table("what | ours | theirs | ratio", cells), "The processor of each tool's rows:\n"]
-        parts += [*(f"- {tool}: {machine}" for tool, machine in machines.items()), ""]
+    for introduction, measured, head, cells in (
+        (TEXTS, speed[0], "what | agreement | theirs | ours | ratio | lines", _text_cells),
+        (REPLIES, speed[1], "what | theirs | ours | ratio", _reply_cells),
+    ):
+        tools = [tool for tool in TOOLS if tool in measured] + [tool for tool in measured if tool not in TOOLS]
+        rows = [cells(row) for tool in tools for row in measured[tool]["rows"] if row["ratio"]]
+        machines = dict[str, list[str]]()
+        for tool in tools:
+            machines.setdefault(measured[tool]["machine"].split(":")[0], []).append(tool)
+        where = "; ".join(f"{machine}: {', '.join(names)}" for machine, names in machines.items())
+        parts += [introduction, _table(head, rows), f"Processors: {where}.\n"]
     return "\n".join(parts)
+
+
+def _text_cells(row: dict[str, str]) -> tuple[str, ...]:
+    """A row of peers.json: `tool, method, count, model: agreement; note`, and times with numbers of lines."""
+    what, _, summary = _clean(row["work"]).partition(": ")
+    agreement, _, note = summary.removeprefix("Spearman ").partition("; ")
+    differs = "" if note.startswith("largest difference") else f"; {note}"
+    (ours, own_lines), (theirs, lines) = (
+        (re.split("[ ,]", row[key])[0], row[key].rsplit("; ", 1)[1]) for key in ("ours", "peer")
+    )
+    name = what.replace(", 16 texts", "").replace(", demo/reviews", "")
+    times = f"{theirs} s", f"{ours} s", row["ratio"].split()[0]
+    return f"{name}{differs}", agreement.split()[0], *times, f"{lines.split()[0]}, ours {own_lines.split()[0]}"
+
+
+def _reply_cells(row: dict[str, str]) -> tuple[str, ...]:
+    return _clean(row["work"]), *(f"{row[key].split()[0]} s" for key in ("peer", "ours")), row["ratio"].split()[0]
 
 
 def _clean(text: str) -> str:
     return text.replace("|", "/")
 
 
-def _notes(tool: str, result: dict[str, Any]) -> str:
+def _limits(tool: str, result: dict[str, Any]) -> str:
+    """The versions of a tool's row, and what its answers other than yes mean."""
     versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items() if name != tool)
     names = {key: text for features in FEATURES.values() for key, text in features.items()}
-    lines = [f"## {tool} {result['versions'][tool]}\n", f"Run on {result['date']} with {versions}.\n"]
-    for key, answer in result["answers"].items():
-        note = f": {answer['note']}" if answer["note"] else ""
-        lines.append(f"- {names[key]}: {answer['answer']}{_escape(note)}")
-    return "\n".join([*lines, ""])
+    limits = [
+        f"  - {names[key]}: {answer['answer']}: {_escape(answer['note'])}"
+        for key, answer in result["answers"].items()
+        if answer["answer"] != YES
+    ]
+    return "\n".join([f"- **{tool} {result['versions'][tool]}** ({result['date']}, {versions})", *limits])
 
 
 def _escape(text: str) -> str:

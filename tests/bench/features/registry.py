@@ -17,8 +17,18 @@ KINDS = {
         "transformers-interpret": "transformers_interpret",
         "ecco": "ecco",
     },
-    "Shapley values": {"shap": "shap", "shapiq": "shapiq", "llmshap": "llmshap", "tokenshap": "tokenshap"},
-    "Single methods for language models": {"flashtrace": "flashtrace", "gim-explain": "gim"},
+    "Shapley values and surrogates": {
+        "shap": "shap",
+        "shapiq": "shapiq",
+        "llmshap": "llmshap",
+        "tokenshap": "tokenshap",
+        "explainkit": "explainkit",
+    },
+    "Single methods for language models": {
+        "context-cite": "contextcite",
+        "flashtrace": "flashtrace",
+        "gim-explain": "gim",
+    },
     "Views and applications": {"bertviz": "bertviz", "lit-nlp": "lit"},
 }  # tables of the page; in each, the packages, and the files probe_NAME of their probes
 TOOLS = {"nbsal": "nbsal"} | {tool: name for tools in KINDS.values() for tool, name in tools.items()}
