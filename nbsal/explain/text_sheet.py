@@ -82,7 +82,12 @@ def word_bars(saliency: Any, level: str = "word") -> list[Block]:
         effects = [[alone[word.tokens]] if word.tokens in alone else "" for word in ranked]
         rows = [[*row, effect] for row, effect in zip(rows, effects, strict=True)]
     unit = " · ".join(filter(None, [saliency.unit, power]))
-    return [Heading([("text", "Strongest words")], unit), CellTable(rows, right=(2, 3))]
+    return [Heading([("text", strongest_heading(saliency.row))], unit), CellTable(rows, right=(2, 3))]
+
+
+def strongest_heading(row: Row) -> str:
+    """The heading of a list of words by their scores, or of parts that are scored as one."""
+    return "Strongest parts" if row.units else "Strongest words"
 
 
 def class_line(saliency: Any, classes: Probabilities | None = None) -> list[Line]:

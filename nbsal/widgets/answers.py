@@ -304,7 +304,7 @@ class Answers(Shading, MethodTraits, View):
         chosen = {"method": answer.method} if self._by_size and answer.hops == 0 else {}
         shown = {
             "_sources": parts.sources_trait(answer.reading.prompt.sources, answer),
-            "_tokens": parts.tokens_trait(answer.reading),
+            "_tokens": parts.tokens_trait(answer),
             "_scores": wire.scores(list(answer.rows)),
             "_facts": parts.reply_trait(result) | {"follows": self._can_follow(answer)},
             "_chosen": parts.chosen_trait(result, self._selected()),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 from threading import Event
 from typing import Any
 
@@ -136,7 +137,7 @@ def find_flip(search: "FlipSearch", saliency: Saliency, most: int = MOST, comple
     """
     count = len(search.units)
     most = min(most, count)
-    complete = min(most, complete if count <= EXACT else 1 if count <= SINGLES else 0)
+    complete = min(most, _complete(count, complete))
     sets = search.by_size(complete)
     if sets is None and complete < most:
         sets = search.by_score([score_of(saliency, unit) for unit in search.units], most)
@@ -153,6 +154,18 @@ def find_flip(search: "FlipSearch", saliency: Saliency, most: int = MOST, comple
     words = tuple(search.units[number].text for number in sorted(sets))
     after = labels[search.outcome(sets)]
     return Flip(saliency.text, words, places, before, after, search.confidence(sets), exact, passes, to)
+
+
+def most_passes(count: int) -> int:
+    """The most forward passes for a mistake of an audit, in a text of that many words."""
+    most = min(MOST, count)
+    complete = min(most, _complete(count, COMPLETE))
+    return sum(comb(count, size) for size in range(complete + 1)) + (2 * most - 1 if complete < most else 0)
+
+
+def _complete(count: int, complete: int) -> int:
+    """The size up to which all sets of words are run, of a text with that many words."""
+    return complete if count <= EXACT else 1 if count <= SINGLES else 0
 
 
 class FlipSearch:

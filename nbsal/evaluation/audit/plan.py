@@ -1,9 +1,11 @@
 """What an audit will cost."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from nbsal.evaluation.audit.flips import most_passes
 from nbsal.evaluation.audit.measure import CANDIDATES, LEAST, RANDOM
 from nbsal.evaluation.audit.words import units_of
 from nbsal.evaluation.cache import encode_texts
@@ -13,14 +15,19 @@ from nbsal.support.validation import Text, check_texts, checked, plural, text_li
 
 @dataclass(frozen=True)
 class AuditEstimate:
-    """What an audit will run at most: texts that are explained, and forward passes with words hidden."""
+    """What an audit will run at most: texts that are explained, forward passes with words hidden, and those a mistake.
+
+    How many mistakes there are is not known before the texts are explained.
+    """
 
     texts: int
     passes: int
+    passes_per_mistake: int
 
     def __str__(self) -> str:
-        passes = f"at most {self.passes:,} masked forward passes, and those for mistakes"
-        return f"{plural(self.texts, 'text')} to explain, then {passes}"
+        passes = f"at most {self.passes:,} forward passes with words hidden"
+        more = f"at most {self.passes_per_mistake} more for each mistake"
+        return f"{plural(self.texts, 'text')} to explain, then {passes}, and {more}"
 
 
 @checked
@@ -30,18 +37,18 @@ def plan_audit(
     """What an audit of those texts will run at most, without running the model.
 
     The words that will be candidates are not known yet, so the most frequent words are counted. A mistake takes a
-    dozen passes more than its text has words, and up to 310 in a text of at most twelve words.
+    dozen passes more than its text has words, and up to 310 in a text of at most twelve words: then all sets of up to
+    three words are hidden.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradxact")
     >>> print(plan_audit(explain, ["A dull film.", "A dull joy."], least=1))
-    2 texts to explain, then at most 14 masked forward passes, and those for mistakes
+    2 texts to explain, then at most 14 forward passes with words hidden, and at most 22 more for each mistake
     """
     explainer = as_explainer(explainer)
     rows = encode_texts([explainer], check_texts(list(text_list(texts))))[explainer.subject]
-    counts: dict[str, int] = {}
-    for row in rows:
-        for unit in units_of(row):
-            counts[unit.text.casefold()] = counts.get(unit.text.casefold(), 0) + 1
+    units = [units_of(row) for row in rows]
+    counts = Counter(unit.text.casefold() for row in units for unit in row)
     most = sorted((count for count in counts.values() if count >= least), reverse=True)[:candidates]
-    return AuditEstimate(len(rows), (1 + RANDOM) * len(rows) + sum(most))
+    passes = (1 + RANDOM) * len(rows) + sum(most)
+    return AuditEstimate(len(rows), passes, max((most_passes(len(row)) for row in units), default=0))
