@@ -93,8 +93,8 @@ def page() -> str:
         lines = [f"\n## {paper.title}\n", f"Notebook: {link}; not shown: {len(missing(paper))}."]
         usual = Counter(exhibit.needs for exhibit in paper.exhibits).most_common(1)[0][0]
         lines.append(
-            f"`python -m nbsal.figures --paper {paper.name}` draws all figures and tables, for your models too; the paper's "
-            f"own need {usual}.\n"
+            f"`python -m nbsal.figures --paper {paper.name}` draws all figures and tables, for your models too; "
+            f"the paper's own need {usual}.\n"
         )
         lines += ["| exhibit | what | cell | code | state |", "|---|---|---|---|---|"]
         for formula in paper.formulas:

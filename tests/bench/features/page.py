@@ -43,10 +43,10 @@ saved to folders; the data set has the 872 sentences of SST-2's validation split
 TABLES = """## Features
 
 Every answer but the dashes comes from a short program that ran against the installed tool, on tiny random models
-(`tests/bench/features/probe_NAME.py`). "yes": it returned what it should; "partly": with a limit that [the notes](peers-notes.md)
-name; "no": it raised an error or was wrong; "–": we know of nothing for it there, so nothing was run. The first
-row counts methods as each tool lists them; captum's count includes variants for layers and neurons, nbsal's leaves out
-variants that reproduce other programs.
+(`tests/bench/features/probe_NAME.py`). "yes": it returned what it should; "partly": with a limit that [the
+notes](peers-notes.md) name; "no": it raised an error or was wrong; "–": we know of nothing for it there, so nothing was
+run. The first row counts methods as each tool lists them; captum's count includes variants for layers and neurons,
+nbsal's leaves out variants that reproduce other programs.
 """
 TEXTS = """`python -m tests.bench.peers --write`: sixteen reviews with `demo/reviews`, or a random Llama where a row
 says so; one thread, CPU seconds with loading, in turn, on a busy machine. The ratio is their time over ours:
