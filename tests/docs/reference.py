@@ -34,7 +34,8 @@ def write(folder: Path) -> None:
         belongs = {name for name, path in paths.items() if place in PACKAGES or path.startswith(f"{room.__name__}.")}
         if names := [name for name in sorted(belongs) if name[0] != "_" and paths[name] in missing]:
             summary = (getdoc(room) or "").partition("\n")[0]
-            parts = [f"# {place}\n\n{summary}\n", *(document(f"{place}.{name}") for name in names)]
+            hidden = "---\nsearch:\n  exclude: true\n---\n\n" if place.startswith("nbsal.figures.") else ""
+            parts = [f"{hidden}# {place}\n\n{summary}\n", *(document(f"{place}.{name}") for name in names)]
             (folder / f"{place}.md").write_text("\n".join(parts), encoding="utf-8")
     if missing:
         raise LookupError(f"No page of the reference has {sorted(missing)}.")
