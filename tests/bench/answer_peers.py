@@ -49,6 +49,7 @@ def _captum_template(kind, model, tokenizer, prompt, reply, documents, **setting
     head, tail = prompt.split(documents[0])[0], prompt.split(documents[-1])[1]
     template = lambda *texts: head + "\n- ".join(text for text in texts if text) + tail  # noqa: E731
     given = captum.attr.TextTemplateInput(template, list(documents), baselines=[""] * len(documents))
+    settings |= {"forward_in_tokens": False}  # by default it reads the reply again for each of its tokens
     return lambda: explain.attribute(given, target=reply, **settings)
 
 

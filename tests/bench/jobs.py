@@ -166,7 +166,11 @@ def source_captum(writer, asked, reply, documents):
 
     units = TextTemplateInput(template, documents, baselines=[""] * len(documents))
     target = tokenizer(reply, add_special_tokens=False, return_tensors="pt").input_ids[0]
-    scores = LLMAttribution(FeatureAblation(model), tokenizer).attribute(units, target=target).seq_attr
+    scores = (
+        LLMAttribution(FeatureAblation(model), tokenizer)
+        .attribute(units, target=target, forward_in_tokens=False)
+        .seq_attr
+    )
     print("document", scores.argmax().item() + 1, round(scores.max().item(), 1))
 
 
@@ -329,9 +333,10 @@ def run(name: str, inputs: dict[str, Any]) -> Outcome:
     printed, start = io.StringIO(), resource.getrusage(resource.RUSAGE_SELF)
     try:
         with contextlib.chdir(Path(inputs["writer"]).parent), contextlib.redirect_stdout(printed):
-            exec(body(work), dict(inputs))
             page = Path("why.html")
-            outcome = printed.getvalue().strip() or f"a page of {page.stat().st_size / 1000:.0f} kB"
+            page.unlink(missing_ok=True)
+            exec(body(work), dict(inputs))
+            outcome = f"a page of {page.stat().st_size / 1000:.0f} kB" if page.exists() else printed.getvalue().strip()
     except Exception as error:  # a tool may raise anything
         return Outcome(package, lines(work), None, f"{type(error).__name__}: {' '.join(str(error).split())[:120]}")
     end = resource.getrusage(resource.RUSAGE_SELF)
