@@ -9,9 +9,10 @@ import numpy as np
 
 from nbsal.explain.prompt.reading import Unit
 from nbsal.explain.prompt.reply_span import tokens_of
+from nbsal.explain.prompt.sources import Source
 from nbsal.explain.scoring.hops import Count, follow_answer
 from nbsal.explain.scoring.running import OF_ONE_TARGET, SpanSaliency
-from nbsal.explain.sentences.reply_facts import unit_names
+from nbsal.explain.sentences.reply_facts import source_names
 from nbsal.model.target import Target
 from nbsal.model.text.tokens import Row, Word, strip_span
 from nbsal.support.arrays import Floats
@@ -90,6 +91,12 @@ def hidden_units(answer: Any) -> Sequence[Unit]:
     """The units that are hidden as one, if these are larger than words: they are scored, not the words in them."""
     units: Sequence[Unit] = answer.units
     return () if answer.can_follow or answer.provenance.get("unit") in ("token", "word") else units
+
+
+def unit_names(units: Sequence[Unit], sources: Sequence[Source]) -> list[str]:
+    """What units are called: a whole source by its name, a part of one by its text."""
+    names = [name.sentence for name in source_names(sources)]
+    return [names[unit.source] if unit.text == sources[unit.source].text else unit.text for unit in units]
 
 
 def _scored_parts(answer: Any, row: Row) -> Iterator[Word]:

@@ -15,6 +15,7 @@ from nbsal.ablation.decision import DecisionText
 from nbsal.ablation.engine import Ablation
 from nbsal.ablation.experiment import Experiment
 from nbsal.ablation.texts import REMOVE, TEXT
+from nbsal.explain.answer_spans import unit_names
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.scoring.reply_experiment import ReplyExperiment
 from nbsal.explain.scoring.running import SpanSaliency
@@ -35,7 +36,6 @@ from nbsal.explain.sentences.decision_facts import (
     with_smallest,
 )
 from nbsal.explain.sentences.outcomes import Outcome
-from nbsal.explain.sentences.reply_facts import unit_names
 from nbsal.methods.perturbation import Perturbation
 from nbsal.methods.rng import text_rng
 from nbsal.model.subject import Subject

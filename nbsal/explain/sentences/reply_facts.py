@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nbsal.explain.prompt.reading import PromptWithReply, Unit
+from nbsal.explain.prompt.reading import PromptWithReply
 from nbsal.explain.prompt.sources import CALL, Source
 from nbsal.explain.prompt.tool_calls import TOOL
 from nbsal.explain.scoring.score_matrix import ScoreMatrix
@@ -327,12 +327,6 @@ def plain_token(token: str) -> str:
 def _quote(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= QUOTED else f"{text[:QUOTED].rstrip()}\N{HORIZONTAL ELLIPSIS}"
-
-
-def unit_names(units: Sequence[Unit], sources: Sequence[Source]) -> list[str]:
-    """What units are called: a whole source by its name, a part of one by its text."""
-    names = [name.sentence for name in source_names(sources)]
-    return [names[unit.source] if unit.text == sources[unit.source].text else unit.text for unit in units]
 
 
 def source_names(sources: Sequence[Source]) -> list[SourceName]:

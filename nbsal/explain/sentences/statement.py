@@ -61,7 +61,7 @@ class Statement:
     @property
     def notes(self) -> list[str]:
         """The lines below the sentence where there are no bars."""
-        effects = " · ".join(f"{label} {value}" for label, value, _ in self.effects)
+        effects = " · ".join(f"{label}: {value}" for label, value, _ in self.effects)
         badge = self.badge if self.effects else ""
         line = ": ".join(part for part in (badge, self.evidence_line) if part)
         return [note for note in (line, effects, CALLS[self.advice]) if note]
