@@ -12,6 +12,7 @@ from nbsal.render.headline import change_words, name_in_sentence, percent, phras
 from nbsal.render.html import ScoredSpan, label, largest_score
 from nbsal.render.scores import score_texts
 from nbsal.render.sheet import (
+    ONE_SIDED,
     Bar,
     Block,
     Cell,
@@ -126,7 +127,7 @@ def share_blocks(row: Row, scores: Floats) -> list[Block]:
 
 
 def _high(saliency: Any) -> str:
-    return "for" if saliency.signed else "for only"
+    return "for" if saliency.signed else f"for{ONE_SIDED}"
 
 
 def _unit(saliency: Any, level: str) -> str:
