@@ -135,7 +135,8 @@ def service(texts):
 
 
 black_box = nbsal.load(service, labels=["fine", "flagged"])
-nbsal.Explainer(black_box)(text).by_word()[["word", "score"]].nlargest(3, "score").round(3)
+words = nbsal.Explainer(black_box)(text).by_word()[["word", "score"]]
+words.nlargest(3, "score").style.hide().format(precision=2)
 
 # %% [markdown]
 # *indigo* has the whole score. To see what training changed, `nbsal.compare` explains the same texts with two
@@ -187,6 +188,10 @@ prompt = nbsal.samples.notes.prompt(["Mara lives in Oslo now.", "Ben lives in Li
 rather = {"text": f"{prompt} Mara lives in", "target": nbsal.contrast(" Oslo", " Lima")}
 nbsal.Explainer(notes)(**rather)
 
+# %% [markdown]
+# The city in the first note has most of the score. Do other methods find it too? Below, each score is divided by the
+# sum of all absolute scores:
+
 # %%
 shares = {}
 for name in ("attn-lrp", "gradxact", "occlusion", "shapley", "gae", "integrated", "simple", "transformer-attribution"):
@@ -197,10 +202,10 @@ for name in ("attn-lrp", "gradxact", "occlusion", "shapley", "gae", "integrated"
 pandas.DataFrame(shares).T.astype({"Oslo": float, "last token": float}).round(2)
 
 # %% [markdown]
-# Five of the eight methods rank *Oslo* first. Occlusion puts a *Mara* before it: without the name, the question has no
-# answer. Integrated gradients and Simple rank a hyphen first. Transformer attribution gives 97 % to the last token, the
-# position at which the model predicts: it adds 1 there for any target, and adds it to both ends of a span. Leave these
-# positions out before you rank the others by it.
+# Five of the eight methods rank *Oslo* first. Occlusion ranks *Mara* first, the name by which the note is found;
+# integrated gradients and Simple rank a hyphen first. Transformer attribution gives 97 % to the last token, at which
+# the model predicts: it adds 1 there for any target, as it does at both ends of a span. Leave these positions out
+# before you rank the others by it.
 #
 # ## A method of your own
 #
@@ -246,7 +251,8 @@ sample = sample.sample(min(SIZE or len(sample), len(sample)), random_state=0)
 reviews = nbsal.load("demo/reviews")
 explainers = {f"{name} l5": nbsal.Explainer(reviews, name, layer=5) for name in ("centred", "gradxact")}
 games = nbsal.evaluation.games(explainers, nbsal.data.texts(sample), sample["label"].tolist(), random=0, progress=False)
-games.paired("centred l5", "gradxact l5")[["first", "second", "game", "margin", "low", "high", "p_holm"]].round(3)
+margins = games.paired("centred l5", "gradxact l5")
+margins[["first", "second", "game", "margin", "low", "high", "p_holm"]].style.hide().format(precision=3)
 
 # %% [markdown]
 # `margin` is by how much the new method is better. Zero lies within both intervals: 40 texts cannot tell the two apart,
@@ -264,12 +270,12 @@ games.paired("centred l5", "gradxact l5")[["first", "second", "game", "margin", 
 # | two classes or tokens | `nbsal.contrast(a, b)` | it leaves out what both share |
 #
 # Before you rely on any method for your model, repeat the test above with it: fine-tune a copy on texts with a planted
-# word, and count in how many the method ranks the word first. If texts exceed the model's length, `Explainer(...,
-# long="window")` reads overlapping windows. Your model is never converted or changed.
+# word, and count in how many the method ranks the word first. If texts exceed the model's length,
+# `Explainer(..., long="window")` reads overlapping windows. Your model is never converted or changed.
 #
 # **Where to go next:** [08 Judging explanations](08_judging_explanations.ipynb) tests methods where no reason is known;
-# [10 Auditing a guard](10_auditing_a_guard.ipynb) looks for the words that cause a classifier's mistakes; [11 Real
-# models](11_real_models.ipynb) explains models that others trained.
+# [10 Auditing a guard](10_auditing_a_guard.ipynb) looks for the words that cause a classifier's mistakes;
+# [11 Real models](11_real_models.ipynb) explains models that others trained.
 #
 # ## Exercises
 #
