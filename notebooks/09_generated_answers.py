@@ -170,7 +170,8 @@ def both_notes(rows, methods=("ifr", "gae", "attn-lrp", "gim", "random")):
             best = {way: scores.filter(like="document").nlargest(2).index for way, scores in by_note.items()}
             hits.append({"method": name, **{way: right == {*notes} for way, notes in best.items()}})
     print(len(hits) // len(methods), "replies")
-    return pandas.DataFrame(hits).groupby("method", sort=False, as_index=False).mean()
+    frame = pandas.DataFrame(hits, columns=["method", "direct", "all hops", "all words"])
+    return frame.groupby("method", sort=False, as_index=False).mean()
 
 
 both_notes(pairs[:SIZE])

@@ -97,7 +97,8 @@ pandas.concat([audit.words.head(2), audit.words.tail(4)])[columns]
 # How many mistakes do the marks cause? Hide both at once:
 
 # %%
-together = audit.hide(['"', "*"])
+marks = [mark for mark in '"*' if any(mark in text for text in texts)]
+together = audit.hide(marks)
 after = dict(zip(together.texts, together.without, strict=True))
 corrected = sum(after.get(text) == audit.labels[text] for text in audit.wrong)
 broken = sum(after[text] != audit.labels[text] for text in after.keys() - {*audit.wrong})
