@@ -140,7 +140,7 @@ words.nlargest(3, "score").style.hide().format(precision=2)
 
 # %% [markdown]
 # *indigo* has the whole score. To see what training changed, `nbsal.compare` explains the same texts with two
-# checkpoints, here after one step of training and after all:
+# checkpoints, here one saved after a single step of training, and the last one:
 
 # %%
 before = nbsal.load(word_classifier("flagger/before", steps=1))
@@ -202,10 +202,10 @@ for name in ("attn-lrp", "gradxact", "occlusion", "shapley", "gae", "integrated"
 pandas.DataFrame(shares).T.astype({"Oslo": float, "last token": float}).round(2)
 
 # %% [markdown]
-# Five of the eight methods rank *Oslo* first. Occlusion ranks *Mara* first, the name by which the note is found;
-# integrated gradients and Simple rank a hyphen first. Transformer attribution gives 97 % to the last token, at which
-# the model predicts: it adds 1 there for any target, as it does at both ends of a span. Leave these positions out
-# before you rank the others by it.
+# Four of the eight methods rank *Oslo* first. Occlusion ranks *Mara* first, the name by which the note is found;
+# integrated gradients and Simple rank a hyphen first. Transformer attribution gives 97 % to the last token, where the
+# model predicts: the method adds a constant 1 to the score there, whatever the target, and for a span at both ends.
+# Leave these positions out, and rank the rest.
 #
 # ## A method of your own
 #

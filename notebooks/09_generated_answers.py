@@ -97,8 +97,8 @@ judgement.frame()
 # From the first step on, the curve is near the lower edge of the grey band, which has 95 % of the random orders. The
 # log-probability of the reply falls by 21.57 nats without the first source, document 1. The mean drop over all
 # steps is 27.15, above the interval of the random orders (5.66 to 26.82): the explanation is better than chance. The
-# last row is about another test: 48 random sets of sources were hidden, and the sum of the scores that are left ranks
-# the measured log-probabilities with a correlation of 0.71.
+# last row is another test: 48 random sets of sources were hidden. The sums of the scores that were left and the measured
+# log-probabilities have a rank correlation of 0.71.
 #
 # What does the model write without document 1?
 
@@ -138,9 +138,9 @@ chain = nbsal.answer(model, chat, documents=first["documents"], method="ifr", ho
 print(chain.statement().text())
 
 # %% [markdown]
-# The scores of *221* lie on document 2 and on the reply so far, above all on *Gerda*. `hops=n` passes the score of an
-# earlier word of the reply on to that word's own sources, in proportion, and repeats this n times; "all" repeats it
-# until next to nothing is left in the reply. This needs a method that scores the words of the reply, such as `ifr`
+# The scores of *221* lie on document 2 and on the reply so far, above all on *Gerda*. With `hops=1`, the score that
+# *221* gives to *Gerda* is divided among the sources of *Gerda*, in proportion to their scores; `hops="all"` repeats
+# that until almost no score is left on words of the reply. This needs a method that scores the words of the reply, such as `ifr`
 # (information flow routes); methods that hide sources do not.
 #
 # Does it find both notes? The table counts how often the two notes with the highest scores are the right ones: in the
@@ -178,7 +178,7 @@ both_notes(pairs[:SIZE])
 
 # %% [markdown]
 # The value's own scores find both notes in at most 0.42 of the replies. Followed through the reply, `ifr` finds both in
-# all 40; the other methods gain little or lose. But for these replies nobody needs to follow anything: the sum over all
+# all 40; `gae` gains (0.30 to 0.47), the others little or nothing. But for these replies nobody needs to follow anything: the sum over all
 # words, `answer.sources(rows="reply")`, finds both notes with every method but the random one.
 #
 # In the next replies, the model also says something that the value does not need. They are given, and count if the
@@ -190,9 +190,9 @@ print(asides[0]["question"], asides[0]["reply"], sep="\n")
 both_notes(asides[:SIZE])
 
 # %% [markdown]
-# All shares fall. Following hops finds both notes in at most a third of the replies (`ifr`, 0.33). The sum over all
-# words is better with signed methods, 0.75 at best (`gim`). **For replies of several statements, explain one statement
-# at a time**, for example by its citations (`12_citations`).
+# No method finds both notes reliably any more. Following hops finds them in at most a third of the replies (`ifr`,
+# 0.33); the sum over all words is better with signed methods, 0.75 at best (`gim`). **A reply of several statements
+# mixes their sources: explain one statement at a time**, for example by its citations (`12_citations`).
 #
 # ## A model behind a server
 #
@@ -216,7 +216,7 @@ behind.sources(k=2, rows="reply")[["unit", "drop"]]
 
 # %% [markdown]
 # The plan is known before anything is sent, and no more requests are sent than the `budget` allows. The sentence is the
-# same as above. The drops differ a little from those in this process (21.57 and 19.28), because a server cannot leave
+# same as above. The drops differ a little from those in this process, because a server cannot leave
 # tokens out and keep the positions of the others: the note is cut out of the text. `nbsal doctor --endpoint URL` prints
 # what a server can do; the guide [A model behind a server](../.docs/guides/served.md) has the rest.
 #

@@ -56,14 +56,15 @@ stopped = (text for text, label in pairs if label == "harmless" and explain(text
 explain(next(stopped, texts[0]), check=True)
 
 # %% [markdown]
-# Occlusion hides one token at a time. Without either asterisk the other one still decides, so each scores next to
-# nothing (mind the power of ten), and "no word speaks for it". Only the check, which hides all asterisks at once, shows
-# that the decision depends on them: 97.5 % become 2.5 %. But is that a rule of the guard? One message cannot tell.
+# Occlusion hides one token at a time. If it hides one asterisk, the other one still decides. So each scores almost 0
+# (the bars are × 10⁻⁴), and the first line wrongly says that no word speaks for the decision. Only the check, which
+# hides both asterisks, shows what it depends on: 97.5 % become 2.5 %. But is that a rule of the guard? One message
+# cannot tell.
 #
 # ## The audit
 #
-# The audit tests a word if it is among the first words by score, at most three, or in the set of words whose hiding
-# corrects a mistake, in at least five messages. It hides each such word, at all its places at once, in *every* message
+# The audit tests a word if, in at least five messages, it is one of the three words with the highest scores or belongs
+# to the smallest set of words whose hiding corrects a mistake. It hides each such word, at all its places at once, in *every* message
 # that has it. The plan says before anything runs how many passes that takes at most:
 
 # %%
@@ -91,8 +92,8 @@ pandas.concat([audit.words.head(2), audit.words.tail(4)])[columns]
 
 # %% [markdown]
 # Hiding a verb *breaks* decisions, as it should: the verb is the evidence. Hiding a mark corrects far more than it
-# breaks. `excess` alone would not do: *plant*, *wash* and *knit* have an excess of about 0.3 as well, because marks
-# happen to stand in those messages, and hiding them changes nothing.
+# breaks. `excess` alone would not do: *plant*, *wash* and *knit* have an excess of about 0.3 as well, but hiding
+# them changes nothing.
 #
 # How many mistakes do the marks cause? Hide both at once:
 
@@ -186,7 +187,7 @@ pandas.DataFrame({"share": {name: len(each) / len(fresh) for name, each in count
 
 # %% [markdown]
 # Before, 19 % of the decisions disagree with the label; after either fix, 6 %. That is the share of wrong labels, which
-# no model can get right: both fixes work, and there is nothing left to correct. Hiding the marks from the fine-tuned
+# no model can get right: both fixes work. Hiding the marks from the fine-tuned
 # model corrects and breaks nothing.
 #
 # ## What an audit cannot show
@@ -199,7 +200,8 @@ nbsal.audit(explain, texts[:half], labels[:half], least=least, progress=False)
 
 # %% [markdown]
 # The marks are on top, but their p-values, adjusted for all words that could have been tested, are above 0.05. A word
-# in fewer than five messages is not even tested.
+# in fewer than five messages is not even tested. (That messages labelled *harmless* differ from the others says only
+# that the mistakes are false alarms.)
 #
 # * **Words that stand in for one another.** If two words mean the same to a model and always come together, hiding
 #   either changes nothing. `audit.hide([...])` hides several at once.
@@ -213,7 +215,7 @@ nbsal.audit(explain, texts[:half], labels[:half], least=least, progress=False)
 # 3. Fix, then audit *new* texts with `other=`, and compare with the share of wrong labels, which is the best to hope
 #    for.
 #
-# **Where to go next:** [`11_real_models`](11_real_models.ipynb) audits a guard that others published; the guide
+# **Where to go next:** [`11_real_models`](11_real_models.ipynb) tests a word of a guard that others published; the guide
 # [Auditing](../.docs/guides/auditing.md) has pairs of texts, groups and the command line.
 #
 # ## Exercises

@@ -86,7 +86,7 @@ answer.effects("brown")[["hidden", "value", "change", "outcome"]]
 # -m tests.bench.arena smollm2` in a checkout; the page [Methods where it is known what
 # decides](../.docs/benchmarks/arena.md) has it with more methods and worlds). It says how often the right one of five
 # documents had the highest score, with 95 % intervals, and what one explanation costs in forward passes over prompt and
-# reply. A random order finds one in five.
+# reply. Chance is one in five.
 #
 # | method | right document first | forward passes |
 # |---|---|---|
@@ -144,8 +144,7 @@ explained.effects().head(5)[["hidden", "kind", "value", "outcome"]]
 # %% [markdown]
 # A harmless question is stopped. Without *reveal* the probability of "injection" falls most, from 0.856 to 0.043. But
 # *you*, *key* or *how* alone turn the decision as well: the guard was not sure, and *reveal* is the strongest word of
-# four. `nbsal.flip(explain, text)` looks for a smallest set that turns a decision. Here four sets have one word, and it
-# returns the one that leaves the guard surest: *reveal*.
+# four.
 #
 # ## Is it a rule?
 #
@@ -177,7 +176,7 @@ table
 
 # %% [markdown]
 # With *reveal*, the guard stops six of twelve harmless questions; without it one, with *show* none. The word raises the
-# probability in all twelve. So it is a rule of this guard, and one of its false alarms.
+# probability in all twelve. So it is a tendency of this guard rather than a rule: six questions with *reveal* pass.
 #
 # To look for such words without suspecting one, `nbsal.audit` hides many words in many labelled prompts
 # (`10_auditing_a_guard`). Its cost is known before it runs:
@@ -191,7 +190,7 @@ print(nbsal.evaluation.plan_audit(explain, questions, least=1))
 # - For documents, hide them, which is the default: one pass for each, and what you read was measured.
 # - Before you trust another method, look how it does on models like yours, with `nbsal.evaluation.arena`: `gradxact`
 #   did well on our model and badly on this one.
-# - A word that turns one decision is a suspicion. Test it on other texts before you call it a rule.
+# - A word that turns one decision is a suspicion. Test it on other texts, as here.
 #
 # **Where to go next:** [`12_citations`](12_citations.ipynb) asks whether a reply uses what it cites; the guide [Your
 # model](../.docs/guides/your-model.md) has all that `nbsal.load` opens.

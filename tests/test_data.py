@@ -225,16 +225,12 @@ def test_damaged_files_are_refused(tmp_path, monkeypatch, name, content):
 
 
 def test_a_folder_is_filled_once_with_what_the_tables_are_read_from(hub, tables, tmp_path, monkeypatch):
-    parses = tmp_path / "dev.conllu"
-    parses.write_text("1\tIt\n", encoding="utf-8")
-    monkeypatch.setattr(fill_tables, "PARSES_ADDRESS", parses.as_uri())
     monkeypatch.setattr(sys, "argv", ["fill_tables", str(tmp_path / "filled")])
     fill_tables.main()
     assert data.FOLDER not in os.environ and len(hub) == 6
     monkeypatch.setenv(data.FOLDER, str(tmp_path / "filled"))
     monkeypatch.setitem(sys.modules, "datasets", None)
-    for name in set(fill_tables.DEFAULT) - {fill_tables.PARSES}:
+    for name in fill_tables.DEFAULT:
         assert data.load(name).to_dict("records") == [ROWS[name]] * 2
-    assert (tmp_path / "filled" / "ud_ewt" / "dev.conllu").read_text(encoding="utf-8") == "1\tIt\n"
     fill_tables.main()  # asks nothing again
     assert len(hub) == 6
