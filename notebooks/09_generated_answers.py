@@ -97,8 +97,8 @@ judgement.frame()
 # From the first step on, the curve is near the lower edge of the grey band, which has 95 % of the random orders. The
 # log-probability of the reply falls by 21.57 nats without the first source, document 1. The mean drop over all
 # steps is 27.15, above the interval of the random orders (5.66 to 26.82): the explanation is better than chance. The
-# last row is another test: 48 random sets of sources were hidden. The sums of the scores that were left and the measured
-# log-probabilities have a rank correlation of 0.71.
+# last row is another test: 48 random sets of sources were hidden. The sums of the scores that were left and the
+# measured log-probabilities have a rank correlation of 0.71.
 #
 # What does the model write without document 1?
 

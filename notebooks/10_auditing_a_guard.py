@@ -215,8 +215,8 @@ nbsal.audit(explain, texts[:half], labels[:half], least=least, progress=False)
 # 3. Fix, then audit *new* texts with `other=`, and compare with the share of wrong labels, which is the best to hope
 #    for.
 #
-# **Where to go next:** [`11_real_models`](11_real_models.ipynb) tests a word of a guard that others published; the guide
-# [Auditing](../.docs/guides/auditing.md) has pairs of texts, groups and the command line.
+# **Where to go next:** [`11_real_models`](11_real_models.ipynb) tests a word of a guard that others published; the
+# guide [Auditing](../.docs/guides/auditing.md) has pairs of texts, groups and the command line.
 #
 # ## Exercises
 #
