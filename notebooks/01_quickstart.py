@@ -39,9 +39,9 @@ view.wait()
 # run again. Without *beautifully*, *funny* and *warm* together, the review would be called negative. Hiding any one of
 # them, or three random words, changes almost nothing.
 #
-# Orange words support the prediction, blue ones speak against it; the stronger ones are underlined. The scores only
-# suggest which words matter; the lines in small type test this by hiding words. The scores come from AttnLRP, the
-# default method for this model. The sentence skips *is*, which scores third but is a function word. The curve at the
+# Orange words support the prediction; blue ones, with a dashed line below, speak against it. The scores only suggest
+# which words matter; the lines in small type test this by hiding words. The scores come from AttnLRP, the default
+# method for this model. The first line leaves out *is*: it scores third, but it is a function word. The curve at the
 # bottom hides it as well, so it needs four words. It ends at 76 % because the model calls an empty text positive.
 #
 # **2. The numbers.** `view.result` is the explanation in the view. It can be tabulated, drawn and saved. These are its
@@ -62,7 +62,7 @@ explain(text, target=nbsal.contrast("negative", "positive"), check=True)
 
 # %% [markdown]
 # The values are differences of logits, not percentages: below 0, *positive* is ahead. *beautifully* is the strongest
-# word against *negative*. Hiding it raises the difference more than any other word does, but no single word
+# word against *negative*. Hiding it raises the difference more than any other word that was tested, but no single word
 # brings it above 0.
 #
 # **4. Many texts.** `map` explains a list in batches. Here the scores are added up by predicted class, and weighted by

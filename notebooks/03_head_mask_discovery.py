@@ -111,7 +111,7 @@ best.drop(columns="weak").round(3).style.format(precision=3).hide(axis="index")
 # sentences this gets worse: `study.relations` marks relations with fewer than thirty cases as `weak`.
 #
 # **Adjectives and adverbs have no head.** Their best heads do not even reach the most common distance, which is 0.1
-# below the threshold. For adjectives no head can pass: 0.973 is nearly all cases.
+# below the threshold. For adjectives, a head would have to be right in more than 97 % of the cases.
 
 # %% tags=["gallery-heads"]
 mask_lrp.head_maps({f"{subject.name}, {parses.name}": mask})
@@ -132,8 +132,9 @@ text = "The actors are charming, but nobody wrote them a story."
 flow.relevance_flow(flow.through_block(subject, text, 2, mask))
 
 # %% [markdown]
-# The mask moves the relevance of twelve heads to four, and doubles the relevance of *charming* at the input of the
-# block. Two thirds of the relevance bypass attention through the residual connection.
+# The mask moves the relevance of twelve heads to four, and doubles the relevance of *charming* at the input of this
+# block; the scores of the whole model, below, multiply the maps of all blocks. Two thirds of the relevance bypass
+# attention through the residual connection.
 #
 # The method is used like any other. The embedded models have a mask already; here we pass the one computed above.
 
@@ -158,8 +159,9 @@ view = nbsal.widgets.Heads(explain, text=text, study=study, kind="both").wait()
 view
 
 # %% [markdown]
-# With only the eight discovered heads on, the prediction flips to positive: the other 64 heads matter for the decision.
-# The scores are those of the whole model. In the attention map of head 0 in block 2, rows attend to columns: the object
+# With the 64 other heads set to zero, the prediction flips to positive. That says nothing about these eight: any 64
+# heads might do it. The scores are computed with the eight heads as mask, from a run in which no head is set to zero.
+# In the attention map of head 0 in block 2, rows attend to columns: the object
 # *them* attends to its verb *wrote*.
 #
 # What happens to the scores if we switch on the 64 other heads instead? The table has each word's share of the score
@@ -224,7 +226,7 @@ margins[["second", "measure", "margin", "low", "high", "p_holm"]].round(3).repla
 # IMDB and Yelp, the margins over random masks and all heads are between -0.003 and 0.003 in AOPC, none beyond chance
 # [1].
 #
-# **A simpler method is not worse.** Gradient times activation at layer 5 uses no mask and no relevance. Here the
+# **A simpler method may do as well.** Gradient times activation at layer 5 uses no mask and no relevance. Here the
 # difference cannot be told from chance; on the three other sets it leads by 0.02 to 0.10, once beyond chance. The layer
 # matters: at layer 4 it is behind by 0.08 on the samples [1].
 #

@@ -28,8 +28,9 @@
 # **You will be able to** apply a relevance rule by hand, check that it conserves relevance, test whether an explanation
 # depends on the class, and compare relevance with simpler methods. Twenty minutes; you should know what a gradient is.
 #
-# Of the paper, the images are out of scope. So is its experiment on text, the overlap with words that people marked in
-# Movie Reviews, since that data set does not come with nbsal. (`nbsal.evaluation.token_f1_at` is the measure.)
+# The paper's experiments on images are not repeated here. Nor is that on text, the overlap with words that people
+# marked in Movie Reviews, since that data set does not come with nbsal. (`nbsal.evaluation.token_f1_at` is the
+# measure.)
 #
 # | symbol | meaning |
 # |---|---|
@@ -162,7 +163,7 @@ relevance.class_maps({label: explain(text, target=label) for label in subject.la
 # Relevance alone (`lrp`) changes by only 3 %. It is the gradient that makes transformer attribution and `gae` depend on
 # the class: *thin* speaks for negative, *wonderful* for positive.
 #
-# ## Why batches used to mix
+# ## Why the published rule mixes texts of a batch
 #
 # The rule for sums rescales by totals: $|{\textstyle\sum} R_a|$ and $|{\textstyle\sum} R_b|$ of the two summands. The
 # published program takes them over the *whole* tensor. If the tensor is a batch, the total of one text leaks into the
@@ -205,8 +206,9 @@ print("largest difference between a batch and its single texts:", f"{max(gaps):.
 # ## Is it any good here?
 #
 # AOPC is the mean loss of the decision's probability as the most important tokens are replaced by padding (high is
-# good), log-odds the mean change of its logarithm (low is good). The other methods combine attention with gradients
-# (`gae`, `attcat`), propagate relevance to the top block's attention alone (`partial-lrp`), or use neither.
+# good), log-odds the mean change of its logarithm (low is good). Of the other methods, `gae` and `attcat` combine
+# attention with gradients, `partial-lrp` stops relevance at the top block's attention, and gradient times activation
+# uses no attention.
 
 # %%
 SIZE = int(os.environ.get("NBSAL_SIZE", 24))  # texts

@@ -17,8 +17,8 @@
 # # Judging explanations
 #
 # A highlighted sentence convinces at once, which is the trouble with it. It convinces whether it is right or wrong.
-# This notebook tells the two apart: it hides words, compares methods on the same texts, and ends with a table of which
-# method passed which check.
+# This notebook shows checks that wrong explanations often fail: it hides words, compares methods on the same texts, and
+# ends with a table of which method passed which check.
 #
 # Two questions must be kept apart. Is the explanation **faithful**: did the model decide because of these tokens? Is it
 # **plausible**: would a person have marked the same ones? Only the first is about the model.
@@ -221,9 +221,9 @@ shares.rename_axis(None).rename_axis(None, axis=1).loc[planted.explainers, plant
 
 # %% [markdown]
 # AttnLRP, integrated gradients and GAE always find the word, occlusion and Simple in 95 % of the messages or more.
-# Decoded Grad-CAM misses the name, AttCAT the single word, and rollout the pair and the name. Each model is one
-# training run, and another run may fool other methods (notebook 07). So a method that fails here cannot be relied on,
-# but one that passes must still be judged on your model.
+# Decoded Grad-CAM misses the name, AttCAT the single word, and rollout the pair and the name. A failure shows that
+# a method can miss the truth. A pass does not show that it finds the truth in your model: another training run may fool
+# other methods (notebook 07).
 #
 # ## When not to believe an explanation
 #

@@ -140,8 +140,8 @@ print(chain.statement().text())
 # %% [markdown]
 # The scores of *221* lie on document 2 and on the reply so far, above all on *Gerda*. With `hops=1`, the score that
 # *221* gives to *Gerda* is divided among the sources of *Gerda*, in proportion to their scores; `hops="all"` repeats
-# that until almost no score is left on words of the reply. This needs a method that scores the words of the reply, such as `ifr`
-# (information flow routes); methods that hide sources do not.
+# that until almost no score is left on words of the reply. This needs a method that scores the words of the reply, such
+# as `ifr` (information flow routes); methods that hide sources do not.
 #
 # Does it find both notes? The table counts how often the two notes with the highest scores are the right ones: in the
 # scores of the value itself (`direct`), in those followed through the reply (`all hops`), and in the sum of the scores
@@ -178,8 +178,9 @@ both_notes(pairs[:SIZE])
 
 # %% [markdown]
 # The value's own scores find both notes in at most 0.42 of the replies. Followed through the reply, `ifr` finds both in
-# all 40; `gae` gains (0.30 to 0.47), the others little or nothing. But for these replies nobody needs to follow anything: the sum over all
-# words, `answer.sources(rows="reply")`, finds both notes with every method but the random one.
+# all 40; `gae` gains (0.30 to 0.47), the others little or nothing. But for these replies nobody needs to follow
+# anything: the sum over all words, `answer.sources(rows="reply")`, finds both notes with every method but the random
+# one.
 #
 # In the next replies, the model also says something that the value does not need. They are given, and count if the
 # model would write the same value at that place:

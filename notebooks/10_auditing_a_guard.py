@@ -64,8 +64,8 @@ explain(next(stopped, texts[0]), check=True)
 # ## The audit
 #
 # The audit tests a word if, in at least five messages, it is one of the three words with the highest scores or belongs
-# to the smallest set of words whose hiding corrects a mistake. It hides each such word, at all its places at once, in *every* message
-# that has it. The plan says before anything runs how many passes that takes at most:
+# to the smallest set of words whose hiding corrects a mistake. It hides each such word, at all its places at once, in
+# *every* message that has it. The plan says before anything runs how many passes that takes at most:
 
 # %%
 least = 5 if SIZE >= 100 else 1
