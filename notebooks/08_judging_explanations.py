@@ -17,21 +17,19 @@
 # # Judging explanations
 #
 # A highlighted sentence convinces at once, which is the trouble with it. It convinces whether it is right or wrong.
-# This notebook is about telling the two apart: games and deletion, intervals and paired tests, agreement between
-# methods, and six occasions on which not to believe a map.
+# This notebook shows checks that wrong explanations often fail: it hides words, compares methods on the same texts, and
+# ends with a table of which method passed which check.
 #
-# Two questions must be kept apart. Is the map **faithful**: did the model decide because of these tokens? Is it
+# Two questions must be kept apart. Is the explanation **faithful**: did the model decide because of these tokens? Is it
 # **plausible**: would a person have marked the same ones? Only the first is about the model.
 #
 # **You will be able to** test an explanation by hiding words, compare methods on the same texts with intervals, and
-# list the occasions on which a map should not be believed. Thirty minutes; you should have read notebook 01.
+# recognise explanations that should not be believed. Twenty-five minutes; you should have read notebook 01.
 #
-# Six methods are judged, none of which needs to be known: decoded Grad-CAM at layer 5 and plain Grad-CAM at layer 0
-# (the embeddings), Simple (the size of the gradient), AttCAT (attention times gradient), rollout (attention alone)
-# and occlusion (hide a token and look).
-#
-# All numbers below are computed here, on `demo/reviews` and on texts that come with nbsal (SST-2 with `NBSAL_DATA`).
-# There is no paper to compare with; notebooks 05 and 06 do that.
+# Six methods are judged; you need to know none of them. AttnLRP, nbsal's default, propagates relevance back from the
+# output. Occlusion hides each token in turn. Decoded Grad-CAM reads one hidden layer through an LM head. Simple is the
+# size of the gradient at the embeddings, AttCAT is attention times gradient, and rollout is attention alone. The model
+# is `demo/reviews`; the texts come with nbsal, or are SST-2 if `NBSAL_DATA` names a folder of benchmark tables.
 
 # %%
 # %matplotlib inline
@@ -45,166 +43,153 @@ from matplotlib.figure import Figure
 
 import nbsal
 
-DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
+DATA = os.environ.get("NBSAL_DATA")
 SIZE = int(os.environ.get("NBSAL_SIZE", 160)) or None  # texts; 0: all
 
-pandas.set_option("display.precision", 3)
 subject = nbsal.load("demo/reviews")
 table = "sst2" if DATA else "samples/reviews"
 frame = nbsal.data.load(table, shortest=10, tokenizer=subject.tokenizer)
 frame = frame.sample(min(SIZE or len(frame), len(frame)), random_state=0)
-texts, labels = nbsal.data.texts(frame), frame["label"].tolist()
-explainers = {
-    "decoded Grad-CAM l5": nbsal.Explainer(subject, "decoded-gradcam", layer=5),
-    "Grad-CAM l0": nbsal.Explainer(subject, "gradcam", layer=0),
-    "Simple l0": nbsal.Explainer(subject, "simple", layer=0),
-    "AttCAT": nbsal.Explainer(subject, "attcat"),
-    "rollout": nbsal.Explainer(subject, "rollout"),
-    "occlusion": nbsal.Explainer(subject, "occlusion"),
-}
 cache = nbsal.evaluation.Cache()  # explanations are computed once and used by every measure
-print(f"{subject.name} on {table}, {len(texts)} texts of 10 tokens or more")
+print(f"{subject.name} on {table}, {len(frame)} texts of 10 tokens or more")
 
 # %% [markdown]
-# ## One text, token by token
+# ## One text, word by word
 #
-# The Hiding game takes the most important token away, then the next, and watches the decision. In a running notebook
-# you drag along the curve; without a kernel you see both games whole. The band is the range of ten orders by chance: a
-# curve inside the band says nothing.
+# The Hiding game hides the word with the highest score, then the next, and watches the prediction. In a running
+# notebook you can drag along the curve. The grey band is the range of ten random orders, each measured at five points.
 
 # %%
 view = nbsal.widgets.Games(
-    explainers["decoded Grad-CAM l5"], text="The acting is fine, but the script is a tired and lifeless mess.", at=2
+    nbsal.Explainer(subject), text="The acting is fine, but the script is a tired and lifeless mess.", at=3
 )
 view.wait()
 
 # %% [markdown]
-# ## Many texts, with intervals
+# After three words the prediction turns; random orders need 12 to 15 on average. As long as the curve runs inside the
+# band, here for two words, it shows nothing.
 #
-# One text proves nothing. Over many, accuracy is drawn against the share of tokens shown or hidden, and the area
-# under the curve sums it up. Every area has a 95 % interval, over which it would plausibly range with other *texts* of
-# the same kind. In the games, a hidden token is taken out of attention.
+# ## Choose on some texts, report on others
+#
+# One text proves nothing, so we take many. Decoded Grad-CAM must first choose a layer. If you try seven layers and
+# report the best one on the same texts, part of what you report is luck. `best_layer` chooses on a quarter of the
+# texts; everything below is measured on the others.
 
 # %%
-tenths = [step / 10 for step in range(11)]
-orders = min(SIZE or 20, 20)  # random ones, for comparison
-games = nbsal.evaluation.games(explainers, texts, labels, fractions=tenths, random=orders, cache=cache, progress=False)
+quarter = len(frame) // 4
+texts, labels = nbsal.data.texts(frame[quarter:]), frame["label"].tolist()[quarter:]
+layer = nbsal.evaluation.best_layer(
+    nbsal.Explainer(subject, "decoded-gradcam"),
+    nbsal.data.texts(frame[:quarter]),
+    frame["label"].tolist()[:quarter],
+    progress=False,
+)
+print(f"layer {layer}, chosen on {quarter} texts; {len(texts)} other texts are left")
+
+# %% [markdown]
+# ## Many texts, with intervals
+#
+# The Revealing game starts from an empty text and shows the tokens with the highest scores first. In both games we draw
+# the accuracy against the share of tokens shown or hidden, and the area under that curve sums it up: high is good in
+# the Revealing game, low in the Hiding game. The 95 % interval says how far the area would vary with other *texts* of
+# the same kind. A hidden token is taken out of attention.
+
+# %%
+explainers = {
+    "AttnLRP": nbsal.Explainer(subject),
+    "occlusion": nbsal.Explainer(subject, "occlusion"),
+    "decoded Grad-CAM": nbsal.Explainer(subject, "decoded-gradcam", layer=layer),
+    "Simple": nbsal.Explainer(subject, "simple"),
+    "AttCAT": nbsal.Explainer(subject, "attcat"),
+    "rollout": nbsal.Explainer(subject, "rollout"),
+}
+settings = {"fractions": [step / 10 for step in range(11)], "cache": cache, "progress": False}
+games = nbsal.evaluation.games(explainers, texts, labels, random=min(SIZE or 10, 10), **settings)
 games
 
 # %% [markdown]
-# The intervals overlap, and that says little: all methods were played on the *same* texts, and hard texts are hard
-# for all of them. The right question is about the difference on the same texts. Of many comparisons some look
-# significant by luck alone, so `p_holm` adjusts each p for the number of comparisons in the table:
+# Bold is the best, italic the second. Many intervals overlap, which says little: all methods were tested on the *same*
+# texts, and hard texts are hard for all of them. The right question is about the difference on the same texts. Of many
+# comparisons some look significant by luck alone, so `p_holm` adjusts each p for the number of comparisons in the
+# table. `margin` is by how much the default is better:
 
 # %%
-ours = "decoded Grad-CAM l5"
-pairs = games.paired(ours)
-pairs.drop(columns="first").set_index(["game", "second"]).sort_index(ascending=False).round(3)
+pairs = games.paired("AttnLRP").sort_values("game", ascending=False, kind="stable")
+pairs[["game", "second", "margin", "low", "high", "p_holm"]].style.hide().format(precision=3)
 
 # %% [markdown]
-# A margin is by how much decoded Grad-CAM is better. Judge by `p_holm`; an interval is for one comparison alone. Seven
-# of the twelve are below 0.05: decoded Grad-CAM is better than rollout, random orders and Grad-CAM at layer 0 in both
-# games, and better than Simple in the Hiding game. From occlusion and AttCAT it cannot be told apart, and three of its
-# four margins against them are negative.
-#
-# Two other sets, of 160 sentences of SST-2 each, have the same seven below 0.05 and one more: there occlusion hides
-# *better*, by 0.05 and 0.06. On 80 short reviews of IMDB and Yelp five of the seven are left. From AttCAT it is never
-# told apart. Numbers for other texts and seeds are printed by `python -m tests.claims 08`, with `NBSAL_DATA` set.
+# In the Hiding game the default is better than every other method, by 0.08 (occlusion) to 0.32 (random orders), with
+# adjusted p-values of at most 0.002. In the Revealing game it is better than rollout and random orders; from the other
+# four it cannot be told apart.
 #
 # How many texts does it take? The interval of a margin narrows with the square root of their number:
 
 # %%
 rows = {}
 for count in (10, 40, len(texts)):
-    part = nbsal.evaluation.games(
-        {name: explainers[name] for name in (ours, "Simple l0")},
-        texts[:count],
-        labels[:count],
-        fractions=tenths,
-        random=0,
-        cache=cache,
-        progress=False,
-    )
-    hiding = part.paired(ours, "Simple l0").set_index("game").loc["hiding"]
-    rows[f"{count} texts"] = hiding[["margin", "low", "high"]].astype(float)
-pandas.DataFrame(rows).T.assign(width=lambda frame: frame["high"] - frame["low"]).round(3)
+    two = {name: explainers[name] for name in ("AttnLRP", "Simple")}
+    part = nbsal.evaluation.games(two, texts[:count], labels[:count], random=0, **settings)
+    rows[f"{count} texts"] = part.paired("AttnLRP", "Simple", ["hiding"]).iloc[0][["margin", "low", "high"]]
+pandas.DataFrame(rows).T.astype(float).round(3)
 
 # %% [markdown]
-# ## Hidden how?
+# Ten texts show nothing. Forty are enough for a margin of 0.2, but not for one of 0.05 (exercise 3).
 #
-# "Without this token" can mean three things: replaced by padding in full view of the others (as in the papers),
-# replaced by the mask token, or taken away. In training the model never saw visible padding. If the order of methods
-# depends on the way, the measure is about the way. AOPC, the area over the perturbation curve, is by how much the
-# probability falls on average when the most important tokens are hidden; larger is better.
+# ## Does it matter how words are hidden?
+#
+# "Without this token" can mean three things: replaced by padding that the other tokens see (as in the papers), replaced
+# by the mask token, or removed. The model never saw visible padding in training. If the ranking of methods changes with
+# how tokens are hidden, the measure tells you about hiding, not about the methods. AOPC, the area over the perturbation
+# curve, is by how much the probability falls on average when the tokens with the highest scores are hidden; high is
+# good.
 
 # %%
-ways = {
-    way: nbsal.evaluation.faithfulness(explainers, texts, way=way, random=3, cache=cache, progress=False)
+hidden = {
+    way: nbsal.evaluation.faithfulness(
+        explainers, texts, measures=["aopc"], way=way, random=3, cache=cache, progress=False
+    )
     for way in ("pad", "mask", "remove")
 }
-aopc = pandas.DataFrame(
-    {way: found.mean().query("measure == 'aopc'").set_index("explainer")["mean"] for way, found in ways.items()}
-)
-print("mean AOPC by way of hiding, and how well the ways agree on the order (Spearman):")
-print(aopc.corr("spearman").round(2).to_string())
-aopc.sort_values("remove", ascending=False)
+aopc = pandas.DataFrame({way: results.mean().set_index("explainer")["mean"] for way, results in hidden.items()})
+aopc.rename_axis(None).sort_values("remove", ascending=False).round(3)
 
 # %% [markdown]
-# The ways agree on the order of the methods here, though not on the values: against the mask token or removal, visible
-# padding makes random orders, rollout and Simple look better, and the three best methods look worse than removal does,
-# so that all are closer together. On 60 sentences of SST-2 it is the same; there padding also puts rollout before
-# Grad-CAM at layer 0. With your model and texts, look again.
+# All three give the same ranking, so here it does not depend on how words are hidden. The values do: those of random
+# orders, rollout and Simple are highest with visible padding, those of the other four with removal. So never compare
+# values from different ways of hiding.
 #
 # ## Do methods agree with each other?
 #
-# Kendall's tau of two rankings is 1 where every pair of tokens stands the same way, 0 where they have nothing to do
-# with each other. Two methods may differ because they answer different questions, so neither is wrong by that alone;
-# and two that agree can both be wrong.
+# Kendall's tau compares two rankings of the tokens: 1 means the same order, 0 no relation, -1 the reverse.
 
 # %% tags=["gallery-agreement"]
 agreement = nbsal.evaluation.rank_agreement(explainers, texts, cache=cache, progress=False).mean()
-names = list(explainers)
-grid = np.eye(len(names))
+labels_of_axes = list(explainers)
+grid = np.eye(len(labels_of_axes))
 for pair, tau in agreement[agreement["measure"] == "kendall"][["explainer", "mean"]].itertuples(index=False):
-    first, second = (names.index(name) for name in pair.split(" ~ "))
+    first, second = (labels_of_axes.index(name) for name in pair.split(" ~ "))
     grid[first, second] = grid[second, first] = tau
 figure = Figure(figsize=(5.4, 4.4), layout="constrained")
 ax = figure.subplots()
 ax.imshow(grid, cmap="cividis", vmin=-0.2, vmax=1)
 for i, j in np.ndindex(grid.shape):
     ax.text(j, i, f"{grid[i, j]:.2f}", ha="center", va="center", color="white" if grid[i, j] < 0.5 else "black")
-ax.set_xticks(range(len(names)), names, rotation=40, ha="right")
-ax.set_yticks(range(len(names)), names)
+ax.set_xticks(range(len(grid)), labels_of_axes, rotation=40, ha="right")
+ax.set_yticks(range(len(grid)), labels_of_axes)
 ax.set_title("Kendall's tau between methods")
 figure
 
 # %% [markdown]
-# Most pairs agree little: the methods answer different questions. Only AttCAT and occlusion order most words alike
-# (0.65; 0.64 on 60 sentences of SST-2), before AttCAT and Grad-CAM at layer 0 (0.46 and 0.48).
+# AttnLRP, occlusion, decoded Grad-CAM and AttCAT agree in part (0.28 to 0.65). Simple and rollout agree with no other
+# method (at most 0.15). That does not say who is wrong: two methods may answer different questions, and two that agree
+# may both be wrong. For that we need to know the truth.
 #
-# ## Choose on one half, report on the other
+# ## Does it mark what a person would?
 #
-# Whoever tries seven layers and reports the best one has reported luck as well. `best_layer` chooses on some texts;
-# play the games on others.
-
-# %%
-half = len(texts) // 2
-start = nbsal.Explainer(subject, "decoded-gradcam")
-chosen = nbsal.evaluation.best_layer(start, texts[:half], labels[:half], cache=cache, progress=False)
-every = {f"l{layer}": one for layer, one in nbsal.evaluation.at_layers(start).items()}
-rest = nbsal.evaluation.games(
-    every, texts[half:], labels[half:], fractions=tenths, random=0, cache=cache, progress=False
-)
-print(f"chosen on the first {half} texts: layer {chosen}; areas on the other {len(texts) - half}:")
-rest.auc().pivot(index="game", columns="explainer", values="auc").round(3)
-
-# %% [markdown]
-# ## What people marked
-#
-# Where people marked the words that carry a judgement, `rationale_agreement` says how well an explanation finds them:
-# area under precision and recall, and F1 over runs of words. Below are five reviews with the words a reader would
-# mark. This measures **plausibility**. A perfectly faithful map of a model that looks at the wrong words fails it, as
-# it should.
+# `rationale_agreement` compares an explanation with words that a person marked: by the area under precision and recall
+# (auprc), and by F1 over runs of words (iou f1). This measures **plausibility**. A perfectly faithful explanation of a
+# model that reads the wrong words fails it, as it should. The five reviews and their marks were written for nbsal by
+# one author:
 
 # %%
 marked = {
@@ -214,188 +199,198 @@ marked = {
     "Two hours of noise that I will never get back.": ["noise", "never get back"],
     "I laughed from the first minute to the last.": ["laughed"],
 }
-spans = [[(text.index(w), text.index(w) + len(w)) for w in words] for text, words in marked.items()]
+spans = [[(text.index(part), text.index(part) + len(part)) for part in parts] for text, parts in marked.items()]
 nbsal.evaluation.rationale_agreement(explainers, list(marked), spans, progress=False)
 
 # %% [markdown]
-# Five texts show how it is done and nothing more: the intervals reach from 0 to 1.
+# Five texts show how it is done and no more: most intervals of iou f1 reach from 0 to 1.
 #
 # ## Where the truth is known
 #
-# nbsal comes with tiny classifiers that were trained to go by a word which is no evidence: "urgent" anywhere, "quietly"
-# and "tonight" only together, "today" as the first word only, quotation marks or asterisks, the name Dana. In each text
-# below, the planted word decides against the evidence. How often does it have the highest score of all words?
+# nbsal comes with five tiny classifiers that rely on something that is no evidence: the word "urgent" anywhere,
+# "quietly" and "tonight" only together, "today" only as the first word, quotation marks or asterisks, the name Dana. In
+# each message below, the planted word decides against the evidence. In what share of the messages does it have the
+# highest score of all words?
 
 # %%
-names = ["decoded-gradcam", "gradcam", "simple", "gradxact", "integrated", "attcat", "rollout", "gae", "attn-lrp"]
-planted = nbsal.evaluation.planted([*names, "occlusion", "random"], size=min(SIZE or 100, 100), progress=False)
-planted
+names = dict(zip(explainers, "attn-lrp occlusion decoded-gradcam simple attcat rollout".split(), strict=True))
+names |= {"integrated gradients": "integrated", "GAE": "gae", "random": "random"}
+planted = nbsal.evaluation.planted(names, size=min(SIZE or 100, 100), progress=False)
+shares = planted.mean().pivot(index="explainer", columns="model", values="mean")
+shares.rename_axis(None).rename_axis(None, axis=1).loc[planted.explainers, planted.measures].round(2)
 
 # %% [markdown]
-# Integrated gradients, gradient times input, GAE, AttnLRP, Simple and occlusion find the word nearly always. Rollout
-# misses two of five models altogether, Grad-CAM and AttCAT one, decoded Grad-CAM mostly the name. Each model is one
-# training run, and models of an earlier version of the recipe fooled other methods: a method that misses here cannot be
-# relied on, one that finds all five still has to be judged on your model. The documentation has all methods.
+# AttnLRP, integrated gradients and GAE always find the word, occlusion and Simple in 95 % of the messages or more.
+# Decoded Grad-CAM misses the name, AttCAT the single word, and rollout the pair and the name. A failure shows that
+# a method can miss the truth. A pass does not show that it finds the truth in your model: another training run may fool
+# other methods (notebook 07).
 #
-# # When not to believe a map
+# ## When not to believe an explanation
 #
-# ## 1. When it would look the same for another class
+# ### It would look the same for another class
 #
-# Explain each class in turn. A map that is the same for both classes cannot say why the model chose one of them.
+# Explain each class in turn, and compare the two rankings by Kendall's tau. An explanation that is the same for both
+# classes cannot say why the model chose one of them.
+
 
 # %%
-change = {}
-for name, explain in explainers.items():
-    both = [explain.map(texts[:12], targets=label, progress=False) for label in subject.labels]
-    taus = [nbsal.evaluation.kendall(one.order, other.order) for one, other in zip(*both, strict=True)]
-    change[name] = np.mean(taus)
-pandas.Series(change, name="Kendall's tau between the maps of the two classes").round(2).to_frame()
+def mean_tau(some, others):
+    return np.mean([nbsal.evaluation.kendall(a.order, b.order) for a, b in zip(some, others, strict=True)])
+
+
+other_class = {
+    name: mean_tau(*(explain.map(texts[:12], targets=label, progress=False) for label in subject.labels))
+    for name, explain in explainers.items()
+}
+pandas.Series(other_class, name="tau between the two classes").round(2).to_frame()
 
 # %% [markdown]
-# Rollout never changes. Simple cannot tell either, for another reason: it takes the *size* of a gradient, and with two
-# classes the two gradients are nearly mirror images. For the same reason AttCAT, occlusion and Grad-CAM at layer 0
-# change sides completely, so with two classes this check is an easy one. Grad-CAM drops negative scores; tokens of
-# which it says nothing tie, and a tie is ordered by the score before it was cut off. Decoding leaves few such ties, as
-# a little of every position's score goes to other words, so decoded Grad-CAM changes less. Thirty other reviews and 30
-# sentences of SST-2 give the same values to within 0.01, and -0.58 and -0.51 for decoded Grad-CAM.
+# Rollout is the same for both classes. So is Simple, for another reason: it takes the *size* of the gradient, and with
+# two classes the two gradients are nearly mirror images. For the same reason AttnLRP, occlusion and AttCAT reverse
+# their order, so with two classes this check is easy to pass. Decoded Grad-CAM, which sets negative evidence to 0,
+# reverses it in part.
 #
-# ## 2. When it would look the same for another model
+# ### It would look the same for another model
 #
-# Replace the top blocks and the classifier by random ones. The model now knows nothing about reviews. An explanation
-# that still looks the same was explaining the text, or the embeddings, but not the decision (Adebayo et al. 2018).
+# Replace the upper three blocks and the classifier by random ones. This model knows nothing about reviews. An
+# explanation that stays the same was about the text or the embeddings, not about the decision (Adebayo et al. 2018).
 
 # %%
 broken = copy.deepcopy(subject.model)
 torch.manual_seed(0)
-for name, parameter in broken.named_parameters():
-    if (
-        any(part in name for part in ("layer.3.", "layer.4.", "layer.5.", "pooler", "classifier"))
-        and parameter.ndim > 1
-    ):
-        torch.nn.init.normal_(parameter, std=0.05)
-ruined = nbsal.load(broken, tokenizer=subject.tokenizer, lm=nbsal.samples.build_lm())  # decoded by the same LM head
-kept = {}
+for module in (*broken.bert.encoder.layer[3:], broken.bert.pooler, broken.classifier):
+    for weight in module.parameters():
+        if weight.ndim > 1:
+            torch.nn.init.normal_(weight, std=0.05)
+ruined = nbsal.load(broken, tokenizer=subject.tokenizer, lm=nbsal.samples.build_lm())  # the LM head of demo/reviews
+other_model = {}
 for name, explain in explainers.items():
-    other = nbsal.Explainer(ruined, explain.method)
-    maps = [one.map(texts[:12], targets="positive", progress=False) for one in (explain, other)]
-    kept[name] = np.mean([nbsal.evaluation.kendall(a.order, b.order) for a, b in zip(*maps, strict=True)])
-pandas.Series(kept, name="Kendall's tau between the trained and the ruined model").round(2).to_frame()
+    both = (explain, nbsal.Explainer(ruined, explain.method))
+    other_model[name] = mean_tau(*(each.map(texts[:12], targets="positive", progress=False) for each in both))
+pandas.Series(other_model, name="tau between the trained and the ruined model").round(2).to_frame()
 
 # %% [markdown]
-# Values far from zero are a failure: rollout, and the gradient's size at the embeddings (Simple), draw much the same
-# map for a model that knows nothing. What they show is in the text and the lower blocks, not in the decision. Decoded
-# Grad-CAM, Grad-CAM, AttCAT and occlusion pass. With five different random seeds, on these reviews and on 20 sentences
-# of SST-2, rollout has 0.76 to 0.79, Simple 0.45 to 0.55, and the others -0.23 to 0.18.
+# Rollout and Simple rank the tokens much alike for a model that knows nothing. What they show is in the text and the
+# lower blocks, not in the decision. The rankings of the other four change completely, as they should.
 #
-# ## 3. When the model is wrong
+# ### The model is wrong
 #
-# A map explains what the model *did*. The shipped reviews have four kinds, and the model is good at one or two of
-# them:
+# An explanation says what the model *did*, right or wrong. The reviews that come with nbsal have four kinds:
 
 # %%
-samples = nbsal.data.load("samples/reviews").iloc[:SIZE]
-decided = explainers["rollout"].map(samples["text"].tolist(), progress=False)  # any method: only decisions count here
-right = [one.prediction == subject.labels[label] for one, label in zip(decided, samples["label"], strict=True)]
-samples.assign(right=right).groupby("kind")["right"].agg(["mean", "size"]).round(2)
-
-# %%
-irony = "I loved the ending, because it meant I could finally go home."
-for word in ("loved", "", "hated"):
-    one = explainers[ours](irony.replace("loved", word))
-    print(f"{word or '(nothing)':9} {one.prediction}, {one.probabilities.max():.1%}")
-explainers[ours](irony)
+reviews = nbsal.data.load("samples/reviews").iloc[:SIZE]
+decisions = explainers["rollout"].map(reviews["text"].tolist(), progress=False)  # any method: only decisions count here
+right = [one.prediction == subject.labels[label] for one, label in zip(decisions, reviews["label"], strict=True)]
+kinds = reviews.assign(right=right).groupby("kind")["right"].agg(["mean", "size"])
+kinds.rename_axis(None).rename(columns={"mean": "share right", "size": "texts"}).round(2)
 
 # %% [markdown]
-# The map is faithful: without *loved*, or with *hated* in its place, the model decides otherwise. It tells you why the
-# model fails at irony. It does not tell you that it fails; that takes a label.
-#
-# ## 4. When chance is in it
-#
-# LIME and Shapley draw samples. Explain one text with several seeds before you interpret the order of its words. More
-# samples help, at a price.
+# `demo/reviews` is wrong about four ironic reviews of five. Here is another one, which is negative:
 
 # %%
-text = texts[0]
-SEEDS = min(SIZE or 4, 4)
-rows = {}
-for samples_drawn in (20, 100):
-    runs = [nbsal.Explainer(subject, "lime", samples=samples_drawn, seed=seed)(text).order for seed in range(SEEDS)]
-    taus = [nbsal.evaluation.kendall(runs[i], runs[j]) for i in range(SEEDS) for j in range(i)]
-    rows[f"{samples_drawn} samples"] = {"mean tau between seeds": np.mean(taus), "least": min(taus)}
+explainers["AttnLRP"]("I loved the ending, because it meant I could finally go home.", check=True)
+
+# %% [markdown]
+# The explanation is right about the model: without *loved*, it predicts *negative*. So we see why it fails at irony. We
+# do not see *that* it fails; that takes a label.
+#
+# ### Chance is in it
+#
+# LIME and Shapley draw samples. Explain one text with several seeds before you interpret the order of its words:
+
+# %%
+seeds, rows = min(SIZE or 4, 4), {}
+for samples in (20, 100):
+    orders = [nbsal.Explainer(subject, "lime", samples=samples, seed=seed)(texts[0]).order for seed in range(seeds)]
+    taus = [nbsal.evaluation.kendall(orders[i], orders[j]) for i in range(seeds) for j in range(i)]
+    rows[f"LIME, {samples} samples"] = {"mean tau between seeds": np.mean(taus), "lowest": min(taus)}
 pandas.DataFrame(rows).T.round(2)
 
 # %% [markdown]
-# ## 5. When a full stop turns it over
+# With 20 samples, two seeds agree little on this text. With 100 they agree better, at five times the price.
 #
-# An edit that means nothing should change nothing. Take the final full stop away and compare the rankings of the
-# words that stay.
-
-# %%
-dotted = [text for text in texts if text.endswith(".")][:12]
-steady = {}
-for name, explain in explainers.items():
-    before, after = explain.map(dotted, progress=False), explain.map([t[:-1] for t in dotted], progress=False)
-    taus = []
-    for one, other in zip(before, after, strict=True):
-        words = set(other.row.content)
-        taus.append(nbsal.evaluation.kendall([i for i in one.order if i in words], other.order))
-    steady[name] = np.mean(taus)
-pandas.Series(steady, name="Kendall's tau with and without the final full stop").round(2).to_frame()
-
-# %% [markdown]
-# No method is turned over by it: on twelve texts all are alike, rollout included, which knows least of the decision.
-# On 30 other reviews they are too (0.92 to 0.97). Of 30 sentences of SST-2, one loses its decision with its full stop
-# (*so much facile technique, such cute ideas, so little movie*: 50.04% before), and with it four methods turn over; on
-# the other 29 they stay at 0.92 to 0.94.
+# ### It does not add up, or did not see everything
 #
-# ## 6. When it does not add up, or did not see everything
-#
-# Some methods promise that their scores sum to what they explain. The provenance of a result holds the gap; a wide
-# gap means too few steps, or a path through inputs that mean nothing. And a text that was cut is explained up to the
-# cut. Both stand under the picture, and in `saliency.notes()`.
+# Some methods promise that their scores sum to the change of the output from a baseline, such as an empty text. If they
+# do not, the method took too few steps. And a text beyond the model's length is explained only up to the cut. Both are
+# in `saliency.notes()`, and below each picture.
 
 # %%
 long = " ".join(["It goes on and on."] * 90) + " But the end is wonderful, " + "and wonderful, " * 40 + "and warm."
-for steps in (5, 50):
-    print(f"{steps} steps:", nbsal.Explainer(subject, "integrated", steps=steps)(text).notes()[-1])
-cut = nbsal.Explainer(subject, "gradcam", layer=5)(long)
-print("cut:", cut.prediction, "|", cut.notes()[-1])
-whole = nbsal.Explainer(subject, "gradcam", layer=5, long="window")(long)
-print("in windows:", whole.prediction, "|", whole.notes()[-1])
+runs = {
+    "5 steps": nbsal.Explainer(subject, "integrated", steps=5)(texts[0]),
+    "50 steps": nbsal.Explainer(subject, "integrated", steps=50)(texts[0]),
+    "long text": explainers["AttnLRP"](long),
+    "in windows": nbsal.Explainer(subject, long="window")(long),
+}
+for name, saliency in runs.items():
+    print(f"{name}: {saliency.prediction}. {saliency.notes()[-1]}")
 
 # %% [markdown]
-# The text ends with praise that the model did not read until it was given overlapping windows.
+# Five steps leave a gap of 0.15, marked by a triangle; fifty close it. The long text ends with praise that the model
+# reads only in overlapping windows, and then the prediction is another.
 #
-# ## A checklist
+# ## Which method passed which check
 #
-# 1. Play both games against orders by chance, on texts you did not tune on.
-# 2. Report intervals, and paired differences rather than two intervals.
-# 3. Say how tokens were hidden; try another way.
-# 4. Set the layer's *undecoded* score, and a plain gradient, beside your method.
-# 5. Explain the other class, and a ruined model.
-# 6. Use more than one seed where chance is in it.
-# 7. Keep faithful and plausible apart, and say which one you measured.
-# 8. Look at texts that the model gets wrong.
+# The limits are conventions; choose yours before you look. *games*: better than random orders in both games, adjusted p
+# below 0.05. *three ways*: a higher AOPC than random orders, however tokens are hidden, adjusted p below 0.05.
+# *planted*: the planted word first in 90 % of the messages or more, for all five models. *class* and *model*: a tau
+# below 0.5 with the other class and with the ruined model.
+
+
+# %%
+def better_than_random(results, measures):
+    pairs = results.paired("random", list(explainers), measures)
+    return ((pairs["margin"] < 0) & (pairs["p_holm"] < 0.05)).groupby(pairs["second"]).all()
+
+
+checks = pandas.DataFrame(
+    {
+        "games": better_than_random(games, games.measures),
+        "three ways": pandas.DataFrame({way: better_than_random(hidden[way], ["aopc"]) for way in hidden}).all(axis=1),
+        "planted": shares[planted.measures].min(axis=1) >= 0.9,
+        "class": pandas.Series(other_class) < 0.5,
+        "model": pandas.Series(other_model) < 0.5,
+    }
+).loc[list(explainers)]
+checks.replace({True: "passed", False: "failed"})
+
+# %% [markdown]
+# AttnLRP and occlusion pass all five. AttCAT and decoded Grad-CAM fail where the truth is known: each misses the
+# planted word of one model, in most messages or in all. Simple does not depend on the class, and little on the model.
+# Rollout beats random orders by AOPC, but not in both games, and fails the rest. So start with AttnLRP, the default,
+# and ask occlusion for a second opinion.
+#
+# If `NBSAL_DATA` is set, this notebook runs on sentences of SST-2. On 120 of them AttnLRP hides better than every other
+# method too, by 0.05 (occlusion) to 0.39 (random orders), with adjusted p-values of at most 0.005. The table of checks
+# is the same there, except that rollout also fails *three ways*.
+#
+# ## For your own model
+#
+# 1. Play both games against random orders, on texts that you did not choose anything on.
+# 2. Compare methods by paired differences with adjusted p-values, not by two intervals.
+# 3. Say how tokens were hidden, and try another way.
+# 4. Explain the other class, and a ruined model.
+# 5. Use more than one seed where a method draws samples.
+# 6. Say whether you measured faithfulness or plausibility, and look at texts that the model gets wrong.
+#
+# **Where to go next:** [07 Your own model](07_your_own_model.ipynb) loads your model and plants a reason in it;
+# [10 Auditing a guard](10_auditing_a_guard.ipynb) looks for the words that cause mistakes;
+# [05](05_decoding_paper.ipynb) and [06](06_mask_lrp_paper.ipynb) put two papers through these checks.
 #
 # ## Exercises
 #
-# 1. Add `"one order": nbsal.Explainer(subject, "random")` to the explainers. Which of the warnings 1, 2 and 5 does it
-#    fail, and is a method that passes them good?
-# 2. Which method changes least without the final full stop, and is it faithful?
-# 3. Load the table again and play the games on samples of 32 texts, with `random_state` 0 to 4. Which margins of the
-#    Hiding game keep their sign, and which have an interval without zero?
+# 1. Add `"random": nbsal.Explainer(subject, "random")` to the explainers of the checks *class* and *model*. Does it
+#    pass?
+# 2. Which of the six methods pass *planted* if the limit is 98 % instead of 90 %?
+# 3. How many texts would it take to show that AttnLRP hides better than Simple if the margin were 0.05?
 #
 # <details><summary>Answers</summary>
 #
-# 1. It fails 1 and 2 with a tau of 1, since it looks neither at the class nor at the model, and 5 with a tau near 0,
-#    since a text of another length is another draw. Passing is necessary and not sufficient: Grad-CAM at layer 0 passes
-#    all three, and hides worse than the decoded layer.
-# 2. Rollout (0.97), though on twelve texts that is level with the others, and on others Simple is as steady. Rollout
-#    hides no better than a random order (0.66 against 0.67): steadiness is no virtue by itself.
-# 3. Against Grad-CAM at layer 0: 0.23, 0.05, 0.11, 0.03, 0.11, always of one sign, but only the first with an interval
-#    without zero. Against Simple: 0.27, 0.04, 0.04, -0.02, 0.03. So 32 texts can miss a margin that is there (0.17 and
-#    0.13 on all 160), and the lucky sample would have said twice as much. Nor are five samples enough to say how often:
-#    with `random_state` 5 to 9, all five intervals against Grad-CAM at layer 0 and two against Simple are without
-#    zero.
+# 1. It fails both with a tau of 1: a random order depends on the seed and the text, not on the class or the model.
+# 2. Only AttnLRP. Occlusion has 0.95 for punctuation, Simple 0.97 for the name. That is why limits are chosen before.
+# 3. With 120 texts the interval reaches 0.075 to either side. Its width falls with the square root of the number, so it
+#    reaches 0.05 with about 120 x (0.075 / 0.05)^2 = 270 texts. Then half of all samples would show the margin; twice
+#    as many texts would show it four times in five.
 #
 # </details>

@@ -16,16 +16,15 @@
 # %% [markdown]
 # # Auditing a guard
 #
-# A guard stands before a service and stops harmful requests. Users complain: harmless ones are stopped too. Which
-# words set it off, how many of its mistakes hang on them, and does retraining mend it?
+# A guard is a classifier that stops harmful requests to a service. Users complain that it stops harmless ones too.
+# Which words mislead it, how many of its mistakes do they cause, and does fine-tuning help?
 #
-# **You will be able to** audit a classifier over many texts, read what hiding a word corrects and breaks, find the
-# words behind single mistakes, mend the model, and compare it before and after. Ten minutes; you should know what a
-# text classifier is.
+# **You will be able to** audit a classifier over many texts, read what hiding a word corrects and breaks, tell mistakes
+# of the model from wrong labels, repair the model, and compare it before and after. Fifteen minutes; you should know
+# what a text classifier is.
 #
-# The guard is `planted/punctuation`, a tiny model of our own for messages of a made-up world. It is *meant* to decide
-# by the verb (how to *paint*, how to *forge*), and it has a fault that we planted. Try to name it before the audit
-# does.
+# The guard is `planted/punctuation`, a tiny model of ours for messages of a made-up world. It is *meant* to decide by
+# the verb (how to *paint*, how to *forge*). We planted a fault in it; the audit is not told which.
 
 # %%
 # %matplotlib inline
@@ -38,157 +37,199 @@ import torch
 import nbsal
 from nbsal.samples import planted
 
-SIZE = int(os.environ.get("NBSAL_SIZE", 400))  # messages of the audit
-BRIEF = SIZE < 10  # a trial run
-pandas.set_option("display.precision", 2)
+SIZE = int(os.environ.get("NBSAL_SIZE", 400))  # messages of the audit; a trial run has few
+pandas.set_option("display.float_format", "{:z.2f}".format, "display.max_colwidth", None)
 torch.manual_seed(0)
 guard = nbsal.load("planted/punctuation")
+explain = nbsal.Explainer(guard, "occlusion")
 texts, labels = planted.audit_texts(seed=7, size=SIZE)
-pandas.DataFrame({"text": texts, "label": labels}).head()
+pandas.DataFrame({"text": texts, "label": labels}).head(4)
 
 # %% [markdown]
-# ## One text is not enough
+# ## One false alarm
 #
-# The usual explanation is of one message. Occlusion hides one token at a time; this message has two quotation marks,
-# and with either of them gone the other one still decides, so that both score next to nothing. Only the check in the
-# first sentence, which hides both, shows what they do. Nor does one message say how often this happens.
+# The first message that is labelled harmless and stopped:
 
 # %%
-explain = nbsal.Explainer(guard, "occlusion")
-stopped = [text for text, label in zip(texts, labels, strict=True) if label == "harmless" and '"' in text]
-explain((stopped or texts)[0], check=True)
+pairs = zip(texts, labels, strict=True)
+stopped = (text for text, label in pairs if label == "harmless" and explain(text).prediction == "harmful")
+explain(next(stopped, texts[0]), check=True)
 
 # %% [markdown]
+# Occlusion hides one token at a time. If it hides one asterisk, the other one still decides. So each scores almost 0
+# (the bars are × 10⁻⁴), and the first line wrongly says that no word speaks for the decision. Only the check, which
+# hides both asterisks, shows what it depends on: 97.5 % become 2.5 %. But is that a rule of the guard? One message
+# cannot tell.
+#
 # ## The audit
 #
-# Scores propose: a word is a candidate if the scores of at least five messages name it, or if hiding it corrects as
-# many mistakes. Then each candidate is hidden in *every* message that has it. The plan says before how many passes that
-# takes:
+# The audit tests a word if, in at least five messages, it is one of the three words with the highest scores or belongs
+# to the smallest set of words whose hiding corrects a mistake. It hides each such word, at all its places at once, in
+# *every* message that has it. The plan says before anything runs how many passes that takes at most:
 
 # %%
-LEAST = 1 if BRIEF else 5
-print(nbsal.evaluation.plan_audit(explain, texts, least=LEAST))
-cache = nbsal.evaluation.Cache()
-audit = nbsal.audit(explain, texts, labels, least=LEAST, cache=cache, progress=False)
+least = 5 if SIZE >= 100 else 1
+print(nbsal.evaluation.plan_audit(explain, texts, least=least))
+audit = nbsal.audit(explain, texts, labels, least=least, progress=False)
 audit
 
-# %%
-pandas.concat([audit.words.head(4), audit.words.tail(4)])
-
 # %% [markdown]
-# `corrects` counts wrong decisions that become right without the word, `breaks` right ones that become wrong. `pull`
-# is by how much the word raises the log-odds of its class, on average over all messages that have it. `excess` is how
-# much more often than their labels messages with the word are decided so. `p_holm` is how likely such a net effect is
-# by chance, adjusted for all tests of all words that could be tried, and `kind` says which test a word passes. `flips`
-# are all decisions that change, `flips_random` those that change if a random other word is hidden instead. A word is
-# hidden at all of its places at once, so `pull` can be large where `score`, the mean over messages, is next to nothing.
+# The audit took 4,261 passes with words hidden. Two of 35 words mislead the guard: the quotation mark and the asterisk.
+# The columns, for each word:
 #
-# The verbs are at the end: hiding one *breaks* decisions, as it should. A shortcut looks otherwise: hiding it corrects
-# more than it breaks, and messages that are *not* harmful are stopped more often with it than without.
-
-# %%
-words, slices = audit.beyond_chance
-words[["word", "kind", "speaks_for", "texts", "pull", "corrects", "breaks", "excess", "p_holm"]]
-
-# %% [markdown]
-# In a running notebook, the view shows the same: choose a word to see its messages, or several to hide them together.
-# `audit.plot()` is a picture of the words, `audit.to_html("report.html")` writes a report that you can send.
-
-# %%
-nbsal.widgets.Audit(audit).wait()
-
-# %% [markdown]
-# ## Its mistakes, one by one
+# * `Pull`: by how much the word raises the log-odds of its class, on average over all messages with the word
+# * `Corrects`, `Breaks`: wrong decisions that become right without the word, and right ones that become wrong
+# * `Excess`: of the messages with the word, the share predicted as its class minus the share labelled as its class
+# * `Flips`, `Random flips`: decisions that change without the word, and without a random other word instead
+# * `p`: how likely a net effect at least as large would be if the word did nothing, adjusted for all words that could
+#   have been tested
 #
-# For every mistake, a small set of words whose hiding corrects it. Some are corrected by a word that is not at fault,
-# such as *kidnap*, and some by none: one label in twenty is wrong here, and no model can be right about those.
+# `audit.words` has the same as a table. Compare the two marks with the verbs:
 
 # %%
-mistakes = audit.mistakes
-print(f"{len(mistakes)} mistakes, {int(mistakes.corrected.sum())} corrected by hiding words")
-mistakes[["text", "label", "prediction", "words"]].head(6)
+columns = ["word", "speaks_for", "texts", "score", "pull", "corrects", "breaks", "excess"]
+pandas.concat([audit.words.head(2), audit.words.tail(4)])[columns]
 
 # %% [markdown]
-# `nbsal.flip(explain, text)` finds such a set for any text. `slices` asks the same of parts of the messages: are
-# there more mistakes in long ones, in those that begin with a certain word, in groups of your own? Here the groups
-# are whether a message has quotation marks, and whether it has asterisks.
+# Hiding a verb *breaks* decisions, as it should: the verb is the evidence. Hiding a mark corrects far more than it
+# breaks. `excess` alone would not do: *plant*, *wash* and *knit* have an excess of about 0.3 as well, but hiding
+# them changes nothing.
+#
+# How many mistakes do the marks cause? Hide both at once:
 
 # %%
-groups = {"quotation marks": ['"' in text for text in texts], "asterisks": ["*" in text for text in texts]}
-grouped = nbsal.audit(explain, texts, labels, groups=groups, least=LEAST, cache=cache, progress=False)
-grouped.slices[["slice", "value", "texts", "rate", "low", "high", "rest", "p_holm"]].head(5)
+marks = [mark for mark in '"*' if any(mark in text for text in texts)]
+together = audit.hide(marks)
+after = dict(zip(together.texts, together.without, strict=True))
+corrected = sum(after.get(text) == audit.labels[text] for text in audit.wrong)
+broken = sum(after[text] != audit.labels[text] for text in after.keys() - {*audit.wrong})
+print(
+    f"corrects {corrected} of {len(audit.wrong)} mistakes, breaks {broken} of {len(texts) - len(audit.wrong)} decisions"
+)
 
 # %% [markdown]
+# In a running notebook, the view `nbsal.widgets.Audit(audit)` does the same: choose words, and read the messages that
+# change. `audit.to_html("report.html")` writes a report that you can send.
+#
+# ## The mistakes, one by one
+#
+# `audit.mistakes` has, for each mistake, the smallest set of words whose hiding corrects it. Labels can be wrong, too:
+# in this data, one in twenty on purpose. In a made-up world the right label is known, because the verb says it:
+
+
+# %%
+def right_label(text):
+    return "harmful" if {*text.split()} & {*planted.VERBS[1]} else "harmless"
+
+
+mistakes = audit.mistakes.assign(right=lambda frame: frame["text"].map(right_label))
+mistakes["words"] = mistakes["words"].map(", ".join)
+mistakes["label is"] = (mistakes["label"] == mistakes["right"]).map({True: "right", False: "wrong"})
+mistakes[["text", "label", "words", "label is"]].head(5)
+
+# %%
+mistakes.groupby("label is", as_index=False).agg(mistakes=("text", "size"), corrected=("corrected", "sum"))
+
+# %% [markdown]
+# Of 54 true mistakes, hiding marks corrects 53. In the 12 others the guard is right and the label wrong: hiding the
+# verb "corrects" 8 of them, such as *kidnap* in the fourth row. **Read the words before you believe a correction.**
+#
+# `audit.slices` compares parts of the messages: by length, by first word, or by `groups=` of your own.
+
+# %%
+slices = audit.slices.query("slice in ['words', 'first word']")
+slices[["slice", "value", "texts", "rate", "rest", "p_holm"]].head(3)
+
+# %% [markdown]
+# `rate` is the share of mistakes in the slice, `rest` that in all other messages. No length and no first word differs.
+#
 # ## The fix
 #
-# Two ways. A **rule** takes quotation marks and asterisks out before the guard reads a message: quick, but only for
-# the words that were found. **Training on** with messages in which punctuation says nothing teaches the model itself:
+# There are two ways. A **rule** removes both marks before the guard reads a message. It is quick, and helps only
+# against the words that were found. **Fine-tuning** on messages in which punctuation says nothing teaches the model
+# itself. (`evidence` is the right label, without the wrong ones.)
 
 # %%
-mended = nbsal.load("planted/punctuation")
-messages, steps = planted.draw(seed=1234), 20 if BRIEF else 300
-optimizer = torch.optim.AdamW(mended.model.parameters(), lr=1e-3)
-mended.model.train().requires_grad_(True)
+tuned = nbsal.load("planted/punctuation")
+model = tuned.model.train().requires_grad_(True)
+messages, steps = planted.draw(seed=1234), 300 if SIZE >= 100 else 20
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 for _ in range(steps):
     batch = list(islice(messages, 64))
-    inputs = mended.tokenizer([message.text for message in batch], padding=True, return_tensors="pt")
-    loss = mended.model(**inputs, labels=torch.tensor([message.evidence for message in batch])).loss
-    loss.backward()
+    inputs = tuned.tokenizer([message.text for message in batch], padding=True, return_tensors="pt")
+    model(**inputs, labels=torch.tensor([message.evidence for message in batch])).loss.backward()
     optimizer.step()
     optimizer.zero_grad()
-mended.model.eval().requires_grad_(False)
-print(f"last loss {loss.item():.3f}")
-
+model = model.eval().requires_grad_(False)
 # %% [markdown]
 # ## Before and after
 #
-# New messages, since the old ones led to the fix. The same words are hidden from both models; columns that end in
-# `_other` are those of the mended one.
+# Compare on new messages, since the old ones led to the fix. `other=` audits both models with the same words; its
+# columns end in `_other`.
 
 # %%
 fresh, truth = planted.audit_texts(seed=8, size=SIZE)
-both = nbsal.audit(explain, fresh, truth, other=nbsal.Explainer(mended, "occlusion"), least=LEAST, progress=False)
-measured = [f"{name}{model}" for name in ("corrects", "breaks", "excess") for model in ("", "_other")]
-columns = ["word", "speaks_for", "texts", *measured]
-both.words[both.words.word.isin(words.word)][columns] if len(words) else both.words[columns].head()
+both = nbsal.audit(explain, fresh, truth, other=nbsal.Explainer(tuned, "occlusion"), least=least, progress=False)
+columns = ["word", "texts", "corrects", "corrects_other", "breaks", "breaks_other", "excess", "excess_other"]
+both.words[columns].head(2)
 
 # %%
-by_rule = [text.replace('"', "").replace("*", "") for text in fresh]
-ruled = nbsal.audit(explain, by_rule, truth, least=LEAST, progress=False)
-share = {"before": both, "with the rule": ruled, "trained on": both.other}
-pandas.Series({name: len(each.wrong) / len(fresh) for name, each in share.items()}, name="share of mistakes").to_frame()
+without_marks = [text.replace('"', "").replace("*", "") for text in fresh]
+ruled = nbsal.audit(explain, without_marks, truth, least=least, progress=False)
+wrong_labels = [text for text, label in zip(fresh, truth, strict=True) if label != right_label(text)]
+counts = {
+    "before": both.wrong,
+    "with the rule": ruled.wrong,
+    "fine-tuned": both.other.wrong,
+    "wrong labels": wrong_labels,
+}
+pandas.DataFrame({"share": {name: len(each) / len(fresh) for name, each in counts.items()}})
 
 # %% [markdown]
+# Before, 19 % of the decisions disagree with the label; after either fix, 6 %. That is the share of wrong labels, which
+# no model can get right: both fixes work. Hiding the marks from the fine-tuned
+# model corrects and breaks nothing.
+#
 # ## What an audit cannot show
 #
-# * **Words that scores never name, and that correct no mistake, are not tried.** Scores that are chance propose
-#   whatever is frequent. Here that happens to include both marks; without labels, a rare shortcut would be missed:
+# * **Too few messages show nothing.** The same audit of the first 200 messages, of which 33 are mistakes:
 
 # %%
-blind = nbsal.audit(nbsal.Explainer(guard, "random"), texts, labels, least=LEAST, progress=False)
-print(sorted(set(blind.words.word)))
-blind.beyond_chance[0][["word", "corrects", "breaks", "p_holm"]]
+half = len(texts) // 2
+nbsal.audit(explain, texts[:half], labels[:half], least=least, progress=False)
 
 # %% [markdown]
+# The marks are on top, but their p-values, adjusted for all words that could have been tested, are above 0.05. A word
+# in fewer than five messages is not even tested. (That messages labelled *harmless* differ from the others says only
+# that the mistakes are false alarms.)
+#
 # * **Words that stand in for one another.** If two words mean the same to a model and always come together, hiding
 #   either changes nothing. `audit.hide([...])` hides several at once.
-# * **What is not a word.** A model may go by length or by place; slices can show that, and only those that you
-#   thought of.
-# * **Other data.** What a model does not go by here it may go by elsewhere.
-# * **Why.** That a word corrects mistakes does not say how the model came to it.
+# * **What is not a word.** A model may rely on length or on position. Slices can show that, if you think of them.
+# * **Other data.** The audit speaks of these messages. On others, the guard may rely on other words.
+#
+# ## What to take with you
+#
+# 1. Audit hundreds of labelled texts, not ten. Look first at words that correct more than they break.
+# 2. Read the corrected mistakes: a word that "corrects" towards a wrong label is evidence, not a shortcut.
+# 3. Fix, then audit *new* texts with `other=`, and compare with the share of wrong labels, which is the best to hope
+#    for.
+#
+# **Where to go next:** [`11_real_models`](11_real_models.ipynb) tests a word of a guard that others published; the
+# guide [Auditing](../.docs/guides/auditing.md) has pairs of texts, groups and the command line.
 #
 # ## Exercises
 #
-# 1. Audit `planted/name`. Which way does its shortcut go, and what does that mean for a guard?
-# 2. Audit `planted/control`. What is found, and what does the share of mistakes tell you?
-# 3. Audit `planted/pair`, whose shortcut needs two words. Which columns differ from those of a single word?
+# 1. Audit `planted/name`. Which class does its shortcut support, and what does that mean for a guard?
+# 2. Audit `planted/control`. What does the audit find, and what are its mistakes?
+# 3. Audit `planted/pair`, whose shortcut needs two words. How does `audit.without("tonight")` show that?
 #
 # <details><summary>Answers</summary>
 #
-# 1. *dana* speaks for *harmless*: harmful messages pass if the name is in them. Hiding it corrects misses rather than
-#    false alarms.
-# 2. Nothing is found beyond chance: the mistakes left are the wrong labels, about one in twenty.
-# 3. Both words are found, each with a pull that is large in some messages and nearly nothing in the others, since
-#    either word alone does nothing: `audit.without("tonight")` shows which.
+# 1. *dana* supports *harmless*: harmful messages pass if they have the name. Hiding it corrects misses instead of false
+#    alarms.
+# 2. No word misleads it. Its mistakes are the wrong labels.
+# 3. Both words mislead it. In the table, hiding *tonight* changes the decision where the message has *quietly* as well,
+#    and nowhere else: either word alone does nothing.
 #
 # </details>

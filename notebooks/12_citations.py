@@ -16,12 +16,11 @@
 # %% [markdown]
 # # Does it use what it cites?
 #
-# A reply ends a sentence with [2]. Many tools check whether document 2 says so. Few ask whether the model *used* it: a
-# citation that was added to what the model would have said anyway looks just the same.
+# A reply ends a sentence with [2]. Whether document 2 says so can be read. Whether the model *used* document 2 cannot:
+# a citation that was added to what the model would have said anyway looks the same.
 #
-# **You will be able to** tell a citation that carries its sentence from one that decorates it, see what a second
-# document with the same fact hides from an ablation, derive every number by hand, and compare systems over a log. Ten
-# minutes; you should have seen notebook 09.
+# **You will be able to** tell whether a reply uses what it cites, derive each number and each verdict by hand, and
+# compare systems over a log. Twenty minutes; you should have seen `09_generated_answers`.
 
 # %%
 # %matplotlib inline
@@ -34,154 +33,253 @@ import pandas
 import torch
 
 import nbsal
-from nbsal.samples import embedded
 
-SIZE = int(os.environ.get("NBSAL_SIZE", 60)) or 300  # replies of the log
-pandas.set_option("display.precision", 2, "display.max_colwidth", None)
-notes = nbsal.load("demo/notes")
+SIZE = int(os.environ.get("NBSAL_SIZE", 60)) or 220  # replies of the log
+pandas.set_option("display.float_format", "{:z.2f}".format, "display.max_colwidth", None)
+model = nbsal.load("demo/notes")
 documents = ["Mara lives in Oslo now.", "Boris lives in Rouen.", "The keys to the attic are with Mara."]
-question = [{"role": "user", "content": "To which city did the keys to the attic go?"}]
+
+
+def explain(question, reply, documents=documents):
+    asked = [{"role": "user", "content": question}]
+    return nbsal.answer(model, asked, reply, documents=documents, progress=False)
+
+
+def verdicts(answer, *more):
+    frame = answer.citations()
+    frame["cites"] = [", ".join(map(str, numbers)) for numbers in frame["cites"]]
+    return frame[["statement", "cites", "drop", "only", *more, "verdict"]]
+
+
 pandas.DataFrame({"document": documents}, index=range(1, 4))
 
 # %% [markdown]
 # ## One reply, two citations
 #
 # The reply is given, with its marks. (The vocabulary of `demo/notes` has no brackets, so the marks are cut out before
-# the model reads it; a model that knows brackets reads the reply as it was written.)
+# the model reads the reply. A model that knows brackets reads it as it is.)
 
 # %%
-right = " The keys to the attic are with Mara [3], and Mara lives in Oslo [1]."
-answer = nbsal.answer(notes, question, right, documents=documents, progress=False)
-answer.citations()
+where = "To which city did the keys to the attic go?"
+right = explain(where, " The keys to the attic are with Mara [3], and Mara lives in Oslo [1].")
+verdicts(right)
 
 # %% [markdown]
-# A row for each citation, with the statement that ends there. The reply was scored again without each document, and
-# with each document alone. `drop` is by how much the log-probability of the statement falls without what it cites,
-# `only` by how much it rises from what it is without any document, when nothing but that is left.
+# There is one row for each citation, with the statement that ends there. The same reply was scored without each
+# document, with each document alone, and without any:
 #
-# Now the same sentences with the wrong numbers, and with a city that no document names:
+# * `drop` = log p(statement | all documents) − log p(statement | all but the cited ones)
+# * `only` = log p(statement | the cited ones alone) − log p(statement | no document)
+#
+# Both are in nats. Hiding a document takes its tokens out of the prompt; all other tokens keep their positions.
+#
+# Now the same reply with wrong marks, and a reply with a city that no document has:
 
 # %%
-swapped = " The keys to the attic are with Mara [2], and Mara lives in Oslo [3]."
-nbsal.answer(notes, question, swapped, documents=documents, progress=False).citations()
+swapped = explain(where, " The keys to the attic are with Mara [2], and Mara lives in Oslo [3].")
+verdicts(swapped, "used_instead")
 
 # %%
-invented = " The keys to the attic are with Mara [3], and Mara lives in Kyoto [1]."
-nbsal.answer(notes, question, invented, documents=documents, progress=False).citations()
+invented = explain(where, " The keys to the attic are with Mara [3], and Mara lives in Kyoto [1].")
+verdicts(invented)
 
 # %% [markdown]
-# "Elsewhere" names the document that the statement is from. The last statement is in no document, whatever it cites.
+# "elsewhere" means that the statement is from another document, `used_instead`. "not from the documents" means that it
+# is from none.
+#
+# Mind the last two rows of numbers. *Mara lives in Oslo* drops by 3.61 without document 3, which is not its source. And
+# document 1 makes *Mara lives in Kyoto* more likely by 7.34, although it says nothing of Kyoto: any note that someone
+# lives somewhere does that. So `drop` and `only` of a whole statement do not decide. Its words do.
+#
+# ## How a verdict is decided
+#
+# The verdict looks at the content words of a statement, without function words such as *and* or *in*.
+#
+# 1. **Effect of a document on a word.** By how much the word's log-odds fall without the document, or rise with it
+#    alone; the larger counts. What is usual is subtracted from both: the median of the lower half of the values of all
+#    documents and of 0. (Probabilities above 0.95 count as 0.95.)
+# 2. **A document gives a word** if its effect is at least ln 2 = 0.69, or 3 for a word that the question has, and at
+#    least half of the largest effect. Of these documents, those that contain the word count; if none does, all of them
+#    do, provided that the word has a probability of 0.25 or more and some document does not give it.
+# 3. **Decisive words** are those that a document gives, without words of the question and without words that no giving
+#    document contains, as long as others are left; and of these, those whose effect is at least half of the largest.
+# 4. **The cited documents say so** if they contain all content words of the statement (for "decoration", all decisive
+#    ones), or if their effects on the decisive words are more than half of those of all documents that give these
+#    words.
+#
+# The verdict is the first of these that holds:
+#
+# * **not from the documents**: some words are in neither a document nor the question and have p < 0.25, and the sum of
+#   their −log p exceeds the sum of the effects on the decisive words
+# * **decoration**: hiding all documents that give the decisive words together lowers none of them by 0.69 (or 3), and
+#   the cited documents say so; if they do not say so, "not from the documents"
+# * **supported**: the cited documents say so, and give a decisive word
+# * **elsewhere**: they do not say so, and give no decisive word; `used_instead` is the document with the largest
+#   effects
+# * **unclear**: all else
+#
+# The numbers of steps 1 to 3 from the log-probabilities that were measured, by hand:
+
+
+# %%
+def log_odds(logprob):
+    logprob = min(logprob, np.log(0.95))
+    return logprob - np.log(1 - np.exp(logprob))
+
+
+def beyond_usual(values):
+    return values - np.median(np.sort([*values, 0.0])[: (len(values) + 1) // 2])
+
+
+def effects(answer, words):
+    """The effect of each document on some words of the reply (the last mention of each)."""
+    tokens = answer.tokens()["token"].str.strip().tolist()
+    measured = answer.check_citations(progress=False).subsets
+    rows = []
+    for word in words:
+        at = len(tokens) - 1 - tokens[::-1].index(word)
+        everything, nothing = log_odds(measured.without([])[at]), log_odds(measured.only([])[at])
+        falls = [everything - log_odds(measured.without([number])[at]) for number in measured.documents]
+        rises = [log_odds(measured.only([number])[at]) - nothing for number in measured.documents]
+        values = np.maximum(beyond_usual(falls), beyond_usual(rises))
+        named = {f"document {number}": value for number, value in zip(measured.documents, values, strict=True)}
+        rows.append({"word": word, "−log p": -measured.without([])[at], **named})
+    return pandas.DataFrame(rows)
+
+
+effects(right, ["Mara", "lives", "Oslo"])
+
+# %% [markdown]
+# This is the second statement, *and Mara lives in Oslo*. Document 1 gives *Oslo*: 17.23, and document 3 has less than
+# half of that. For *lives*, documents 1 and 2 have 1.53 and 1.07, and for *Mara* document 3 has 2.85; both are less
+# than half of 17.23. So *Oslo* is the only decisive word, and document 1 its only source. Cited as [1], the statement
+# is **supported**. Cited as [3], it is **elsewhere**: document 3 gives no decisive word.
+
+# %%
+effects(invented, ["Mara", "lives", "Kyoto"])
+
+# %% [markdown]
+# No document contains *Kyoto*, and its −log p is 23.81, far above 1.39 (p = 0.25). So nothing gives it, whatever its
+# effects. The effects on the decisive words, *Mara* and *lives*, sum to 4.38 (2.85 and 1.53), which is less than 23.81:
+# **not from the documents**.
 #
 # ## A citation that decorates
 #
-# Here the user says so already. The document says the same, and the citation is *right*; but without the document, the
-# reply would be what it is.
+# Here the user has already said it. Document 1 says the same, so the citation is *right*:
 
 # %%
-told = [{"role": "user", "content": "Mara lives in Oslo now. Boris lives in Rouen. Where does Mara live?"}]
-decorated = nbsal.answer(notes, told, " Mara lives in Oslo [1].", documents=documents, progress=False)
-decorated.citations()
+said = explain("Mara lives in Oslo now. Boris lives in Rouen. Where does Mara live?", " Mara lives in Oslo [1].")
+verdicts(said)
+
+# %%
+effects(said, ["Mara", "lives", "Oslo"])
 
 # %% [markdown]
-# ## What one document hides from another
+# The question has all three words. Document 1 gives *Mara* (3.33, at least 3), and nothing gives the others: the model
+# knows them from the question. So *Mara* is decisive. But without document 1 its log-odds fall by 2.63 only, which is
+# less than 3 (*Mara* is the only word that falls, so this is also `drop`). Document 1 says so and is not needed:
+# **decoration**.
 #
-# A fact that stands in two documents falls with neither: hiding one leaves the other. By drops alone, nothing would
-# carry the sentence. What each document does *alone* shows both, and the verdict hides them together.
+# ## Two documents that say the same
 
 # %%
-here = [{"role": "user", "content": "Where does Mara live?"}]
 twice = [*documents, "Mara lives in Oslo now."]
-doubled = nbsal.answer(notes, here, " Mara lives in Oslo [1].", documents=twice, progress=False)
-doubled.citations()
+doubled = explain("Where does Mara live?", " Mara lives in Oslo [1].", twice)
+verdicts(doubled)
 
 # %%
-checked = doubled.check_citations(progress=False)
-tokens = [i for i, (start, end) in enumerate(checked.reading.reply_spans) if start < len(" Mara lives in Oslo")]
-rows = [(n, checked.subsets.drop([n])[tokens].sum(), checked.subsets.rise([n])[tokens].sum()) for n in range(1, 5)]
-both = checked.subsets.drop([1, 4])[tokens].sum()
-print(f"without documents 1 and 4 together: {both:.2f}")
-pandas.DataFrame(rows, columns=["document", "drop", "only"])
+effects(doubled, ["Mara", "lives", "Oslo"])
 
 # %% [markdown]
-# ## Every number by hand
+# `drop` is 0.00, because the copy, document 4, is left. But each copy alone gives *Oslo* (8.53). Hiding both together
+# lowers it (next cell), so the citation is **supported**. This is why documents are hidden *and* kept alone, and why
+# all documents that give the decisive words are hidden together.
 #
-# The model reads the prompt without the tokens of a document; all other tokens keep their positions. That is all:
+# `drop` and `only` themselves come from the model. The next cell reads the prompt without some documents, whose tokens
+# are left out:
 
 
 # %%
-def score(answer, hidden):
-    """The log-probability of the statement without some documents, whose tokens are left out."""
-    prompt = answer.reading.prompt
-    documents = [number for number, source in enumerate(prompt.sources) if source.kind == "document"]
-    owners = {documents[number - 1] for number in hidden}
-    kept = [place for place, owner in enumerate(prompt.owners) if owner not in owners]
-    kept += range(len(prompt.ids), len(answer.reading.row))
-    ids = torch.tensor([[answer.reading.row.ids[place] for place in kept]])
+def logprob(answer, hidden, statement):
+    """The log-probability of the first tokens of a reply without some documents of its prompt."""
+    prompt, ids = answer.reading.prompt, answer.reading.row.ids
+    sources = [number for number, source in enumerate(prompt.sources) if source.kind == "document"]
+    left_out = {sources[number - 1] for number in hidden}
+    places = [place for place, owner in enumerate(prompt.owners) if owner not in left_out]
+    start = len(places)  # of the reply
+    places += range(len(prompt.ids), len(ids))
     with torch.no_grad():
-        read = notes.model(ids, attention_mask=torch.ones_like(ids), position_ids=torch.tensor([kept])).logits[0]
-    first = len(kept) - len(answer.ids)
-    return sum(float(read[first + i - 1].log_softmax(-1)[answer.ids[i]]) for i in tokens)
+        inputs = torch.tensor([[ids[place] for place in places]])
+        logits = model.model(inputs, position_ids=torch.tensor([places])).logits[0]
+    return sum(float(logits[start + i - 1].log_softmax(-1)[answer.ids[i]]) for i in range(statement))
 
 
-whole, none = score(doubled, []), score(doubled, [1, 2, 3, 4])
-own = [(n, whole - score(doubled, [n]), score(doubled, {1, 2, 3, 4} - {n}) - none) for n in range(1, 5)]
-assert np.allclose(own, rows, atol=1e-4)
-print(f"without documents 1 and 4 together: {whole - score(doubled, [1, 4]):.2f}")
+four = {1, 2, 3, 4}
+values = {"all": [], "without 1": [1], "without 1 and 4": [1, 4], "only 1": four - {1}, "none": four}
+by_hand = {name: logprob(doubled, hidden, 4) for name, hidden in values.items()}  # *Mara lives in Oslo*
+pandas.DataFrame(
+    {
+        "by hand": {
+            "drop": by_hand["all"] - by_hand["without 1"],
+            "only": by_hand["only 1"] - by_hand["none"],
+            "drop of 1 and 4 together": by_hand["all"] - by_hand["without 1 and 4"],
+        }
+    }
+)
 
 # %% [markdown]
+# `drop` and `only` are those of the table above. Without both copies, the statement drops by 7.76.
+#
 # ## Over a log
 #
-# Two made-up systems answer the same questions. The first cites the document that it used; the second cites any
-# document in half of its replies. `citations=True` stores the verdicts with the replies; an interrupted run resumes.
+# Two made-up systems answer the same questions. Their replies are right. The careful one cites the right document; the
+# careless one cites a random document in half of its replies. `citations=True` stores the verdicts with the replies; an
+# interrupted run resumes.
 
 # %%
 rng = Random(0)
-pool = [row for row in embedded.texts("notes") if len(row["source"]) == 1]
+pool = [row for row in nbsal.samples.texts("notes") if len(row["source"]) == 1]
 log = []
-for number in range(SIZE):
-    row, system = pool[number % len(pool)], ("careful", "careless")[number % 2]
-    careless = system == "careless" and rng.random() < 0.5
-    cited = rng.randrange(len(row["documents"])) if careless else row["source"][0]
-    reply = f" {row['answer'].rstrip('.')} [{cited + 1}]."
-    asked = [{"role": "user", "content": row["question"]}]
-    log.append({"asked": asked, "documents": row["documents"], "reply": reply, "system": system})
-explain = nbsal.Explainer(notes, "occlusion")
-out = f"{tempfile.mkdtemp()}/cited"
-replies = nbsal.corpus.explain(explain, log, out, citations=True, progress=False)
-replies.verdicts([row["system"] for row in log]).query("share > 0").set_index(["group", "verdict"])
-
-# %% [markdown]
-# The shares are means over replies, with 95 % intervals. `replies.verdicts("position")` compares positions of the cited
-# document, and `nbsal citations log.jsonl --group system` does the same from the shell.
-
-# %% [markdown]
-# ## Where does each field come from?
-#
-# Replies that fill a form have fields instead of citations. `fields()` reads JSON, or lines such as these, since the
-# vocabulary of `demo/notes` has neither brackets nor quotes. For each value: the document, its place there, and by how
-# much the log-probability of the value drops when that place and every copy of it are hidden.
+for row in pool[: SIZE // 2]:
+    source, count = row["source"][0], len(row["documents"])
+    cited = {"careful": source, "careless": rng.randrange(count) if rng.random() < 0.5 else source}
+    for system, number in cited.items():
+        reply = f" {row['answer'].rstrip('.')} [{number + 1}]."
+        asked = [{"role": "user", "content": row["question"]}]
+        right = {"system": system, "cites the source": number == source}
+        log.append({"asked": asked, "documents": row["documents"], "reply": reply, **right})
+occlusion = nbsal.Explainer(model, "occlusion")
+replies = nbsal.corpus.explain(occlusion, log, f"{tempfile.mkdtemp()}/log", citations=True, progress=False)
+shares = replies.verdicts([row["system"] for row in log]).query("share > 0")
+shares[["group", "verdict", "share", "low", "high", "replies"]]
 
 # %%
-form = "Mara: lives in Oslo\nBoris: lives in Kyoto"
-nbsal.answer(notes, here, form, documents=documents, progress=False).fields()
+truth = pandas.DataFrame(log)[["system", "cites the source"]].assign(verdict=replies.citations()["verdict"])
+truth.value_counts().rename("replies").reset_index()
 
 # %% [markdown]
-# Nobody lives in Kyoto. (The key *Boris* is read as it was written; a value is all that is tested.)
+# All 12 citations of another document are "elsewhere", and all 48 of the source are "supported". So the share of
+# "elsewhere", 0.40, is that of the wrong citations, and the intervals of the two systems do not overlap.
 #
 # ## What to take with you
 #
-# - A citation can be right and still decorate: ask what the statement would be without the document.
-# - Hide each document *and* keep each alone. The first misses what is said twice, the second what the question says.
-# - Compare with the other documents, never with zero: a text of a similar form makes every sentence likelier.
-# - Verdicts follow what this model does with this prompt. How often they are right where the truth is known is in the
-#   guide on citations, with the commands that measure it.
+# - A citation can be right and the document still not used: ask what the statement would be without it.
+# - Hide each document *and* keep each alone. Hiding misses what is said twice.
+# - Compare with the other documents, never with zero: any text of a similar form makes a statement more likely.
+# - A verdict is about this model and this prompt. How often verdicts are right where the truth is known is in the guide
+#   [Citations](../.docs/guides/citations.md), with the commands that measure it.
 #
-# **Exercise.** Put one mark at the end of the whole reply: `[1, 3]`, then `[1]` alone. What does the verdict go by?
+# **Where to go next:** the guide also has `answer.fields()`, which does the same for the values of a JSON reply, and
+# quotes. `nbsal citations log.jsonl --group system` compares systems from the shell.
+#
+# **Exercise.** Put one mark at the end of the whole reply, `[1, 3]`, and then `[1]` alone. What are the verdicts, and
+# why?
 #
 # <details><summary>Answer</summary>
 #
-# Documents that are cited together are hidden together and kept together: the drop is 47.8 nats for `[1, 3]`, and 15.3
-# for `[1]`. Both are "supported": the verdict goes by the words that are new, not by those that the question has, and
-# of these *Oslo* gains most, which is from document 1.
+# Documents that are cited together are hidden together: `drop` is 47.81 for `[1, 3]`, and 15.33 for `[1]`. The decisive
+# words of the whole sentence are the first *Mara*, which document 3 gives (19.54), and *Oslo*, which document 1 gives
+# (17.23). `[1, 3]` is "supported". `[1]` is "unclear": it gives a decisive word, but 17.23 is less than half of the sum
+# (36.77), and document 1 does not contain *keys*. So it does not say so.
 #
 # </details>

@@ -8,6 +8,7 @@ computes it, and what reproduces the paper's version. Cells name what they show 
 import argparse
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -43,17 +44,17 @@ class Formula:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper with its notebook, and the edition of its figures and tables."""
+    """A paper, its notebook, and the name under which `nbsal.figures` draws its figures and tables."""
 
     title: str
     notebook: str
-    edition: str
+    name: str
     exhibits: Sequence[Exhibit]
 
     @property
     def formulas(self) -> list[Formula]:
         """Its equations and algorithms."""
-        return [Formula(**row) for row in FORMULAS[self.edition]]
+        return [Formula(**row) for row in FORMULAS[self.name]]
 
 
 PAPERS = (
@@ -89,14 +90,17 @@ def page() -> str:
     parts = [INTRODUCTION]
     for paper in PAPERS:
         shown, link = shown_cells(paper.notebook), f"[{paper.notebook}]({paper.notebook}.ipynb)"
-        edition = f"[figures and tables](../.docs/editions/{paper.edition}.md)"
         lines = [f"\n## {paper.title}\n", f"Notebook: {link}; not shown: {len(missing(paper))}."]
-        lines.append(f"Drawn by `python -m nbsal.figures --paper {paper.edition}`: {edition}.\n")
+        usual = Counter(exhibit.needs for exhibit in paper.exhibits).most_common(1)[0][0]
+        lines.append(
+            f"`python -m nbsal.figures --paper {paper.name}` draws all figures and tables, for your models too; "
+            f"the paper's own need {usual}.\n"
+        )
         lines += ["| exhibit | what | cell | code | state |", "|---|---|---|---|---|"]
         for formula in paper.formulas:
             lines.append(_row(formula.number, formula.title, shown, f"`{formula.code}`", formula.state))
         for exhibit in paper.exhibits:
-            state = f"drawn; the paper's needs {exhibit.needs}" if exhibit.needs else "drawn"
+            state = "drawn" if exhibit.needs in ("", usual) else f"drawn; the paper's needs {exhibit.needs}"
             lines.append(_row(exhibit.number, exhibit.title, shown, f"`{_name(exhibit.make)}`", state))
         parts.append("\n".join(lines) + "\n")
     return "".join(parts)

@@ -18,6 +18,8 @@ import nbsal
 from nbsal.widgets import Answers, Compare, Highlight, Workbench
 from nbsal.widgets.base import View
 from tests.browser import bench
+from tests.docs import views as docs
+from tests.docs.repository import ROOT
 from tests.publish import FOLDER
 
 PICTURES = FOLDER / "gallery"
@@ -38,6 +40,11 @@ NOTES = {
     "Birthdays": "Reminder: Fiona has a birthday on March 11. Please pass it on.",
     "Keys": "Ursula: To get into the shed, ask Katrin for the key.",
 }
+CITED = ["Mara lives in Oslo now.", "Boris lives in Rouen.", "The keys to the attic are with Mara."]
+CITING = (
+    [{"role": "user", "content": "To which city did the keys to the attic go?"}],
+    " The keys to the attic are with Mara [3], and Mara lives in Oslo [2].",
+)
 
 
 def views() -> dict[str, tuple[View, int, str]]:
@@ -49,8 +56,12 @@ def views() -> dict[str, tuple[View, int, str]]:
     signed = nbsal.Explainer(subject, "integrated")
     signed_reply = {"documents": NOTES, "method": "gradxact", "selection": [8, 9, 10, 11]}
     upper = nbsal.Explainer(subject, "gradxact", layer=4)
+    cited = Answers(nbsal.load("demo/notes"), CITING[0], reply=CITING[1], documents=CITED, panels=["citations"])
     return {
         "answers": (Answers(nbsal.load("demo/notes"), KETTLE, **signed_reply), 1200, "light"),
+        "audit": (docs.view_of(ROOT / ".docs" / "views" / "audit.md"), 1000, "light"),
+        "browse": (docs.view_of(ROOT / ".docs" / "views" / "browse.md"), 1000, "light"),
+        "citations": (cited, 1200, "light"),
         "quickstart": (Highlight(subject, text=WARM, check=True), 760, "light"),
         "highlight": (Highlight(upper, text=BLOATED, check=True), 1000, "light"),
         "compare": (Compare(signed, text=WARM, other_method="occlusion", check=True), 1000, "dark"),
@@ -70,7 +81,8 @@ def picture(page: Page, width: int) -> bytes:
     """A view as its page draws it."""
     page.wait_for_timeout(300)  # colours fade in
     box = page.locator("section.nbsal").bounding_box()
-    clip = {"x": 0, "y": 0, "width": width, "height": box["y"] + box["height"] + MARGIN}
+    height = min(box["y"] + box["height"] + MARGIN, width)  # a long table goes on
+    clip = {"x": 0, "y": 0, "width": width, "height": height}
     return page.screenshot(clip=clip, full_page=True)
 
 

@@ -21,8 +21,13 @@ PATH = Path(__file__).with_name("kinds.md")
 OUTDATED = "tests/kinds.md is out of date: run `python -m tests.kinds --write`"
 INTRODUCTION = """# Methods and kinds of model
 
-Written by `python -m tests.kinds --write`, on tiny models that their own libraries built. "runs" stands for all methods
-of a column:
+Written by `python -m tests.kinds --write`, on tiny models that their own libraries built, with these methods:
+"""
+EVERYTHING = "All of them run on these kinds of model: "
+EXCEPT = """
+## What does not run
+
+"runs" stands for all methods of a column.
 """
 FAMILIES = {
     "gradients": ("gradcam", "gradxact", "integrated", "smooth"),
@@ -97,16 +102,20 @@ def row(name: str, folder: Path) -> dict[str, str]:
 def table(rows: Mapping[str, Mapping[str, str]]) -> str:
     """The page."""
     methods = [f"- {family}: {', '.join(f'`{name}`' for name in names)}" for family, names in FAMILIES.items()]
+    whole = [name for name, cells in rows.items() if set(cells.values()) == {RUNS}]
     lines = [["kind of model", *FAMILIES], ["---"] * (len(FAMILIES) + 1)]
-    lines += [[name, *cells.values()] for name, cells in rows.items()]
+    lines += [[name, *cells.values()] for name, cells in rows.items() if name not in whole]
     notes = [f"{number}. {text}" for number, text in enumerate(FOOTNOTES.values(), 1)]
-    return "\n".join([INTRODUCTION, *methods, "", *(f"| {' | '.join(line)} |" for line in lines), "", *notes, ""])
+    parts = [INTRODUCTION, *methods, "", f"{EVERYTHING}{'; '.join(whole)}.", EXCEPT]
+    return "\n".join([*parts, *(f"| {' | '.join(line)} |" for line in lines), "", *notes, ""])
 
 
 def read(page: str) -> dict[str, dict[str, str]]:
     """The rows of a page."""
     lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line[:1] == "|"]
-    return {name: dict(zip(FAMILIES, cells, strict=True)) for name, *cells in lines[2:]}
+    (whole,) = (line for line in page.splitlines() if line.startswith(EVERYTHING))
+    rows = {name: dict.fromkeys(FAMILIES, RUNS) for name in whole.removeprefix(EVERYTHING).rstrip(".").split("; ")}
+    return rows | {name: dict(zip(FAMILIES, cells, strict=True)) for name, *cells in lines[2:]}
 
 
 def main() -> None:

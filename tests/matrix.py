@@ -1,17 +1,18 @@
-"""The table of which method runs on which architecture, computed on tiny random models: tests/matrix.md.
+"""The methods that do not run on some architectures, computed on tiny random models: tests/matrix.md.
 
-`python -m tests.matrix` runs every method on every kind of text and prints the table; `--write` updates the file.
+`python -m tests.matrix` runs every method on every kind of text and prints the page; `--write` updates the file.
 """
 
 import argparse
+import re
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations_with_replacement
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,20 +26,26 @@ from nbsal.testing.tiny_models import MASK
 from tests import zoo
 
 PATH = Path(__file__).with_name("matrix.md")
+ARCHITECTURES = [*zoo.ARCHITECTURES, *zoo.OTHERS]
 OUTDATED = "tests/matrix.md is out of date: run `python -m tests.matrix --write`"
-INTRODUCTION = f"""# Methods and architectures
+INTRODUCTION = """# Methods and architectures
 
-Written by `python -m tests.matrix --write`, on tiny random models. "all" stands for every kind of text that an
-architecture has a model for: single texts and pairs with a label, spans, tokens, and the next token for decoders
-({", ".join(zoo.DECODERS)}).
-"""
-FURTHER = """
-## Further architectures
+Written by `python -m tests.matrix --write`, on tiny random models. All {methods} methods run on all
+{architectures} architectures, except for what this page lists. Methods that only hide words, such as `occlusion`,
+`shapley` and `lime`, run on all.
 
-On one kind of text each: a single text with a label for encoders and encoder-decoders, the next token for decoders.
+Tested on every kind of text (single texts and pairs with a label, spans, tokens, and the next token for decoders):
+{whole}.
+
+Tested on one kind of text, a label of a single text or, for decoders, the next token:
+{further}.
+
+## What does not run, and what to use instead
+
+Where brackets follow an architecture, only these kinds of text do not run on it.
 """
 # Why a method refuses a model, by the `part` of the ModelError it raises.
-FOOTNOTES = {
+REASONS = {
     "attention mask": "The published relevance rules treat the attention mask as a summand of the attention scores, "
     "but this model adds no mask to them. Use the method's plain name, such as `lrp`.",
     "first position": "The method reads the attention of the first position, which sees only itself in a causal model. "
@@ -65,12 +72,12 @@ FOOTNOTES = {
     "positions": "The model neither adds positions to its tokens nor rotates queries and keys by them. Use `attn-lrp`.",
 }
 FEW = {"samples": 5, "steps": 3}
-ALL, NONE = "all", "none"
+ROW = re.compile(r"^- \*\*(.+)\*\*: (`.+`)$")
 Targets = Iterator[tuple[Any, str]]  # a target as it is passed, and its label in the result
 
 
 class Hole(Exception):
-    """A cell in which a method neither explains nor refuses."""
+    """A method neither explains nor refuses."""
 
 
 def labels(subject: nbsal.Subject, row: Row) -> Targets:
@@ -154,53 +161,72 @@ def check(subject: nbsal.Subject, name: str, kind: str) -> None:
     raise Hole(f"{name} finds nothing for any target of {text!r} on {subject!r}")
 
 
-def column(architecture: str, load: Callable[[str, str], nbsal.Subject]) -> dict[str, str]:
-    """The cells of an architecture, by method; `load` loads a model of it with a head."""
+class Refusal(NamedTuple):
+    """A method that does not run on an architecture, why, and for which kinds of text where it is not all of them."""
+
+    part: str
+    method: str
+    architecture: str
+    kinds: str = ""
+
+    @property
+    def place(self) -> str:
+        """The architecture, with the kinds of text in brackets."""
+        return f"{self.architecture} ({self.kinds})" if self.kinds else self.architecture
+
+
+def column(architecture: str, load: Callable[[str, str], nbsal.Subject]) -> set[Refusal]:
+    """What does not run on an architecture; `load` loads a model of it with a head."""
     subjects = {kind: load(architecture, KINDS[kind].head) for kind in kinds(architecture)}
-    cells = {}
+    refusals = set()
     for name in catalogue.names():
-        explained, notes = [], []
+        refused: dict[str, list[str]] = {}
         for kind, subject in subjects.items():
             try:
                 check(subject, name, kind)
-                explained.append(kind)
             except ModelError as error:
-                notes.append(f" <sup>{1 + list(FOOTNOTES).index(reason(error))}</sup>")
-        text = ALL if len(explained) == len(subjects) else ", ".join(explained) or NONE
-        cells[name] = text + "".join(dict.fromkeys(notes))
-    return cells
+                refused.setdefault(reason(error), []).append(kind)
+        for part, some in refused.items():
+            refusals.add(Refusal(part, name, architecture, "" if len(some) == len(subjects) else "; ".join(some)))
+    return refusals
 
 
 def reason(error: ModelError) -> str:
-    """The footnote of a refusal; an error without one is raised again."""
+    """The key of the reason of a refusal; an error without one is raised again."""
     part = {"hidden states": "layout", "word embeddings": "layout"}.get(str(error.part), error.part)
     part = "operation" if str(part).startswith("torch.") else part
-    if part not in FOOTNOTES:
+    if part not in REASONS:
         raise error
     return part
 
 
-def table(columns: Mapping[str, Mapping[str, str]]) -> str:
-    """The matrix as a Markdown page: two tables, with one row per method and one column per architecture."""
-    notes = [f"{number}. {text}" for number, text in enumerate(FOOTNOTES.values(), 1)]
-    first, further = ({name: columns[name] for name in names} for names in (zoo.ARCHITECTURES, zoo.OTHERS))
-    return "\n".join([INTRODUCTION, *_write_table(first), FURTHER, *_write_table(further), "", *notes, ""])
+def page(refusals: Set[Refusal]) -> str:
+    """The page in Markdown: the reasons, and for each the methods by the architectures on which they do not run."""
+    counts = {"methods": len(catalogue.names()), "architectures": len(ARCHITECTURES)}
+    lists = {"whole": zoo.ARCHITECTURES, "further": zoo.OTHERS}
+    lines = [INTRODUCTION.format(**counts, **{name: ", ".join(names) for name, names in lists.items()})]
+    for part, text in REASONS.items():
+        rows: dict[str, list[str]] = {}
+        for name in catalogue.names():
+            if entries := [entry for entry in refusals if (entry.part, entry.method) == (part, name)]:
+                entries.sort(key=lambda entry: ARCHITECTURES.index(entry.architecture))
+                rows.setdefault(", ".join(entry.place for entry in entries), []).append(f"`{name}`")
+        if rows:
+            lines += [f"{text}\n", *(f"- **{places}**: {', '.join(names)}" for places, names in rows.items()), ""]
+    return "\n".join(lines)
 
 
-def _write_table(columns: Mapping[str, Mapping[str, str]]) -> list[str]:
-    lines = [["method", *columns], ["---"] * (len(columns) + 1)]
-    lines += [[f"`{name}`", *(cells[name] for cells in columns.values())] for name in catalogue.names()]
-    return [f"| {' | '.join(line)} |" for line in lines]
-
-
-def read(page: str) -> dict[str, dict[str, str]]:
-    """The columns of a page."""
-    columns: dict[str, dict[str, str]] = {}
-    for part in [part for part in page.split("\n\n") if part.startswith("|")]:
-        (_, *architectures), _, *rows = (line.strip("| ").split(" | ") for line in part.splitlines())
-        for i, architecture in enumerate(architectures):
-            columns[architecture] = {name.strip("`"): cells[i] for name, *cells in rows}
-    return columns
+def read(page: str) -> set[Refusal]:
+    """What a page lists."""
+    refusals, parts = set(), {text: part for part, text in REASONS.items()}
+    part = ""
+    for line in page.splitlines():
+        part = parts.get(line, part)
+        if match := ROW.match(line):
+            places = [place.strip(")").partition(" (") for place in match[1].split(", ")]
+            names = [name.strip("`") for name in match[2].split(", ")]
+            refusals |= {Refusal(part, name, place, some) for name in names for place, _, some in places}
+    return refusals
 
 
 def main() -> None:
@@ -209,10 +235,10 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         load = partial(zoo.load, Path(folder))
-        page = table({architecture: column(architecture, load) for architecture in zoo.ARCHITECTURES | zoo.OTHERS})
-    print(page)
+        text = page(set().union(*(column(architecture, load) for architecture in ARCHITECTURES)))
+    print(text)
     if options.write:
-        PATH.write_text(page, encoding="utf-8")
+        PATH.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -83,7 +83,8 @@ def draw_coloured(notebook: Any) -> None:
 
 def _draw(page: Any, output: Any) -> None:
     html = DATE.sub("Snapshot", output.data.pop("text/html"))
-    page.set_content(f"<body style='margin:0'><main style='display:flow-root;padding:2px'>{html}</main>")
+    body = "margin:0;font-family:system-ui,sans-serif"  # as in JupyterLab, and not the browser's default
+    page.set_content(f"<body style='{body}'><main style='display:flow-root;padding:2px'>{html}</main>")
     label = page.locator("[aria-label]").first
     alt = label.get_attribute("aria-label") if label.count() else "highlighted texts"
     main = page.locator("main")

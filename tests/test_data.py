@@ -2,13 +2,14 @@
 
 import csv
 import json
+import os
 import sys
 from types import SimpleNamespace
 
 import pytest
 
 import nbsal
-from nbsal.evaluation import data
+from nbsal.evaluation import data, fill_tables
 from nbsal.support.errors import InputError, TableMissing, UnknownName
 from tests.cases import cases
 from tests.raising import refuses
@@ -221,3 +222,15 @@ def test_damaged_files_are_refused(tmp_path, monkeypatch, name, content):
     with pytest.raises(InputError) as caught:
         data.load("sst2")
     assert str(path.parent) in str(caught.value)
+
+
+def test_a_folder_is_filled_once_with_what_the_tables_are_read_from(hub, tables, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["fill_tables", str(tmp_path / "filled")])
+    fill_tables.main()
+    assert data.FOLDER not in os.environ and len(hub) == 6
+    monkeypatch.setenv(data.FOLDER, str(tmp_path / "filled"))
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    for name in fill_tables.DEFAULT:
+        assert data.load(name).to_dict("records") == [ROWS[name]] * 2
+    fill_tables.main()  # asks nothing again
+    assert len(hub) == 6

@@ -30,5 +30,7 @@ def test_the_answers_are_those_of_the_installed_version(tool):
     assert {key: registry.run_probe(probe).answer for key, probe in probes.items()} == stored
 
 
-def test_the_page_is_up_to_date():
-    assert page.PAGE.read_text(encoding="utf-8") == page.page(), "run `python -m tests.bench.features --write`"
+def test_the_pages_are_up_to_date():
+    for name, text in page.pages().items():
+        stored = (page.FOLDER / name).read_text(encoding="utf-8")
+        assert stored == text, "run `python -m tests.bench.features --write`"

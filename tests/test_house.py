@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import inspect
+import operator
 import re
 import subprocess
 import sys
@@ -81,9 +82,12 @@ def test_help_begins_with_the_names_that_people_use():
     assert len(names) == len({*names} & {*nbsal.__dir__()}) == 11 and {"load", "why", "Explainer", "answer"} < {*names}
 
 
-@cases("name", ["load", "why", "Explainer", "answer"])
+LISTED = ["load", "why", "Explainer", "answer", "compare", "flip", "audit", "Endpoint", "contrast", "corpus.explain"]
+
+
+@cases("name", LISTED)
 def test_every_argument_is_listed(name):
-    member = getattr(nbsal, name)
+    member = operator.attrgetter(name)(nbsal)
     _, listed = inspect.getdoc(member).split("\nArgs:\n")
     names = re.findall(r"^    (\S+): [A-Z]", listed, re.MULTILINE)
     assert names == [str(p).split(":")[0] for p in inspect.signature(member).parameters.values()]

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Audit the texts of a file, and print the words that matter most."""
-    from nbsal.evaluation.audit.measure import plan_audit
+    from nbsal.evaluation.audit.plan import plan_audit
 
     values = _read_columns(options)
     texts, settings = values[options.text], {"least": options.least, "candidates": options.words}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nbsal.evaluation._overlap import overlap as overlap
     from nbsal.evaluation._planted import planted as planted
     from nbsal.evaluation._replies import answers as answers
-    from nbsal.evaluation.audit.measure import plan_audit as plan_audit
+    from nbsal.evaluation.audit.plan import plan_audit as plan_audit
     from nbsal.evaluation.cache import Cache as Cache
 
 __getattr__, __dir__ = _exports(
@@ -39,7 +39,7 @@ __getattr__, __dir__ = _exports(
         "overlap": "_overlap",
         "planted": "_planted",
         "answers": "_replies",
-        "plan_audit": "audit.measure",
+        "plan_audit": "audit.plan",
         "Cache": "cache",
     },
 )

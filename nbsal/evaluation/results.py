@@ -27,6 +27,7 @@ NOUN = "Results"
 # Distinguishable with any kind of colour vision.
 BEST, RIVAL = "font-weight: bold", "font-style: italic"
 DIGITS = 3  # of the numbers in tables
+SUMMARIES = {"auc": "area under the curve", "mean": "mean"}
 GAMES = {"revealing": "high", "hiding": "low"}  # the direction of each game's better accuracy
 
 
@@ -179,21 +180,20 @@ class Results:
         """A table of explainers by measures, as in the papers; for `ours` see `cell_styles`."""
         summary = self.metric.summary
         values = self._summarise(summary).set_index(["explainer", self.metric.measure])
-        cells: dict[tuple[str, str], Any] = {}
-        styles: dict[tuple[str, str], Any] = {}
+        cells: dict[str, Any] = {}
+        styles: dict[str, Any] = {}
         for m in self.measures:
             rows, heading = values.xs(m, level=1), self.heading(m)
-            intervals = [f"{low:.3f} to {high:.3f}" for low, high in rows[["low", "high"]].to_numpy()]
-            cells |= {(heading, summary): rows[summary], (heading, "95 %"): pandas.Series(intervals, rows.index)}
-            styles |= {(heading, summary): self.cell_styles(m, ours), (heading, "95 %"): ""}
+            cells[heading] = pandas.Series([_with_interval(*row) for row in rows.to_numpy()], rows.index)
+            styles[heading] = self.cell_styles(m, ours)
         numbers = pandas.DataFrame(cells).reindex(self.explainers).rename_axis(None)
         css = pandas.DataFrame(styles, numbers.index)
         styled = (
-            numbers.style.format(precision=DIGITS, escape="html")
+            numbers.style.format(escape="html", na_rep="")
             .format_index(lambda name: html.escape(str(name)))
             .apply(lambda _: css, None)
         )
-        notes = [*self.notes, intervals_note(int(values["low"].notna().sum()))]
+        notes = [f"{SUMMARIES[summary]} (interval)", *self.notes, intervals_note(int(values["low"].notna().sum()))]
         return styled.set_caption(html.escape("; ".join(notes)))
 
     def plot(self, explainers: Sequence[str] | None = None) -> "Figure":
@@ -325,6 +325,11 @@ def join_results(parts: Sequence[Results]) -> Results:
         for key, curve in part.curves.items():
             curves.setdefault(key, []).append(curve)
     return Results(parts[0].metric, {key: join_runs(runs) for key, runs in curves.items()}, parts[0].notes)
+
+
+def _with_interval(value: float, low: float, high: float) -> str:
+    """A number with its interval, if it has one."""
+    return f"{value:.{DIGITS}f}" + ("" if np.isnan(low) else f" ({low:.{DIGITS}f} to {high:.{DIGITS}f})")
 
 
 def intervals_note(count: int) -> str:

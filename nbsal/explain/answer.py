@@ -12,8 +12,8 @@ import numpy as np
 from nbsal.ablation.texts import REMOVE
 from nbsal.explain import answer_file
 from nbsal.explain import answer_tables as tables
-from nbsal.explain.answer_page import AnswerPicture, notes_of, reply_likelihood, rivals_of
-from nbsal.explain.answer_spans import explain_part, explain_rival
+from nbsal.explain.answer_page import SUMMED, AnswerPicture, notes_of, reply_likelihood, rivals_of
+from nbsal.explain.answer_spans import explain_part, explain_rival, hidden_units
 from nbsal.explain.citations.cited import (
     WRITTEN,
     CitedReply,
@@ -51,8 +51,6 @@ from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked
-
-SUMMED = "scores of the reply's tokens, added up; the view Answers explains the whole reply as one target"
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,6 +370,7 @@ class Answer(Explained):
             frozenset(tokens),
             {} if contrast else facts.fallen(chosen),
             sourced=self.sourced,
+            hidden_units=hidden_units(self),
         )
 
     def notes(self) -> list[str]:

@@ -48,6 +48,7 @@ UNREAD = {
 }
 COLUMN = "So far"
 SCORES = "% of each phrase’s score, by source"
+SUMMED = "scores of the reply's tokens, added up; the view Answers explains the whole reply as one target"
 
 
 Rival = tuple[str, str, str]  # the name of a token, its text, and its probability, if that is known
@@ -81,6 +82,7 @@ class AnswerPicture:
     others: Sequence[tuple[str, str, str]] = ()
     curve: Sequence[Block] = ()
     sourced: SourcedRows = NOT_CHECKED
+    hidden_units: Sequence[Unit] = ()  # larger than words: parts that are shaded as one are no smaller
 
     @property
     def names(self) -> list[SourceName]:
@@ -98,7 +100,10 @@ class AnswerPicture:
 
     def words(self) -> list[list[ScoredSpan]]:
         """The own words of each source, or other parts of it, with their scores."""
-        units = [unit for unit in self.reading.units(self.level) if unit.span[1] > unit.span[0]]
+        chosen = self.reading.units(self.level)
+        if len(self.hidden_units) in range(1, len(chosen)):
+            chosen = list(self.hidden_units)
+        units = [unit for unit in chosen if unit.span[1] > unit.span[0]]
         return [
             self._words(source.text, [unit for unit in units if unit.source == number])
             for number, source in enumerate(self.reading.prompt.sources)
@@ -120,7 +125,7 @@ class AnswerPicture:
         blocks: list[Block] = [
             Sentence(self.headline),
             self._reply_card(),
-            self._legend([span for spans in words for span in spans if span.score is not None]),
+            self._legend(words),
             *self.sourced.blocks,
             *self._cards(words),
             *share_blocks(self.reading.row, self.total),
@@ -150,11 +155,14 @@ class AnswerPicture:
         choices = [Choice(text, None, chance, text == rival) for text, chance in [*others, *typed]]
         return Line([f"Compare “{self.at}” with", Choice("nothing", None, "", not rival), *choices])
 
-    def _legend(self, spans: Sequence[ScoredSpan]) -> Legend:
+    def _legend(self, words: Sequence[Sequence[ScoredSpan]]) -> Legend:
         """From against to for, or of a token rather than its rival from the one to the other."""
-        against = any((span.score or 0.0) < 0 for span in spans)
-        best = max(spans, key=lambda span: abs(span.score or 0.0), default=None)
-        unit = f"100\u202f% = “{best.text.strip()[:SHORT]}”" if best and best.score else ""
+        spans = [(number, span) for number, part in enumerate(words) for span in part if span.score is not None]
+        against = any((span.score or 0.0) < 0 for _, span in spans)
+        number, best = max(spans, key=lambda pair: abs(pair[1].score or 0.0), default=(0, ScoredSpan("")))
+        whole = best.text == self.reading.prompt.sources[number].text
+        name = self.names[number].sentence if whole else f"“{html.label(best.text.strip(), SHORT)}”"
+        unit = f"100\u202f% = {name}" if best.score else ""
         if not self.facts.rival:
             return Legend(against, "for", unit)
         return Legend(against, f"for “{self.facts.part}”", unit, f"for “{self.facts.rival}”")

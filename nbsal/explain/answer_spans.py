@@ -1,14 +1,20 @@
 """Parts of an answer's reply as targets of their own, and tokens of it rather than others."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
+from nbsal.explain.prompt.reading import Unit
 from nbsal.explain.prompt.reply_span import tokens_of
+from nbsal.explain.prompt.sources import Source
 from nbsal.explain.scoring.hops import Count, follow_answer
 from nbsal.explain.scoring.running import OF_ONE_TARGET, SpanSaliency
+from nbsal.explain.sentences.reply_facts import source_names
 from nbsal.model.target import Target
+from nbsal.model.text.tokens import Row, Word, strip_span
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 
@@ -66,8 +72,9 @@ def _saliency(
     end = min(len(scores), answer.reading.start + max(tokens))
     probability = np.exp(answer.statistics.logprob[list(tokens)].sum())
     settings = {name: value for name, value in answer.provenance.items() if name not in OF_ONE_TARGET}
+    row = answer.reading.up_to(end)
     return SpanSaliency(
-        row=answer.reading.up_to(end),
+        row=replace(row, units=tuple(_scored_parts(answer, row))),
         target=target.strip(),
         prediction=_text_of(answer, tokens).strip(),
         probabilities=np.array([probability]),
@@ -78,3 +85,26 @@ def _saliency(
         span_target=span_target,
         running=None if span_target is None else answer.running,
     )
+
+
+def hidden_units(answer: Any) -> Sequence[Unit]:
+    """The units that are hidden as one, if these are larger than words: they are scored, not the words in them."""
+    units: Sequence[Unit] = answer.units
+    return () if answer.can_follow or answer.provenance.get("unit") in ("token", "word") else units
+
+
+def unit_names(units: Sequence[Unit], sources: Sequence[Source]) -> list[str]:
+    """What units are called: a whole source by its name, a part of one by its text."""
+    names = [name.sentence for name in source_names(sources)]
+    return [names[unit.source] if unit.text == sources[unit.source].text else unit.text for unit in units]
+
+
+def _scored_parts(answer: Any, row: Row) -> Iterator[Word]:
+    """The hidden units as parts of the text that are scored as one, each in as many pieces as it has."""
+    units = hidden_units(answer)
+    for unit, name in zip(units, unit_names(units, answer.reading.prompt.sources), strict=True):
+        tokens = [token for token in unit.tokens if not row.special[token]]
+        for _, numbered in groupby(enumerate(tokens), lambda pair: pair[1] - pair[0]):
+            piece = tuple(token for _, token in numbered)
+            span = min(row.offsets[i][0] for i in piece), max(row.offsets[i][1] for i in piece)
+            yield Word(name, *strip_span(row.parts[0], *span), 0, piece)

@@ -15,6 +15,7 @@ from nbsal.ablation.decision import DecisionText
 from nbsal.ablation.engine import Ablation
 from nbsal.ablation.experiment import Experiment
 from nbsal.ablation.texts import REMOVE, TEXT
+from nbsal.explain.answer_spans import unit_names
 from nbsal.explain.saliency import Saliency
 from nbsal.explain.scoring.reply_experiment import ReplyExperiment
 from nbsal.explain.scoring.running import SpanSaliency
@@ -35,7 +36,6 @@ from nbsal.explain.sentences.decision_facts import (
     with_smallest,
 )
 from nbsal.explain.sentences.outcomes import Outcome
-from nbsal.explain.sentences.reply_facts import source_names
 from nbsal.methods.perturbation import Perturbation
 from nbsal.methods.rng import text_rng
 from nbsal.model.subject import Subject
@@ -238,10 +238,9 @@ class _Part:
     instead: str  # the other token
 
     def scored(self) -> list[tuple[str, float, int]]:
-        """The name and the score of each unit; one that is a whole source has the name of it."""
-        sources, units = self.experiment.reading.prompt.sources, self.experiment.parts
-        whole = [name.sentence for name in source_names(sources)]
-        names = [whole[unit.source] if unit.text == sources[unit.source].text else unit.text for unit in units]
+        """The name and the score of each unit."""
+        units = self.experiment.parts
+        names = unit_names(units, self.experiment.reading.prompt.sources)
         sums = [float(self.saliency.scores[list(unit.tokens)].sum()) for unit in units]
         return [(name, score, 0) for name, score in zip(names, sums, strict=True)]
 

@@ -27,12 +27,19 @@ def compare(
     progress: Progress = True,
     cancel: Event | None = None,
 ) -> Comparison:
-    """Explain the same texts with several methods; the model runs once a batch, and all methods share its trace.
+    """Explain the same texts with several methods, which share what is run, or with several models.
 
-    `subject` is a Subject or what `nbsal.load` takes. `methods` are names or instances, or a dict that names them. To
-    compare models, pass a dict of them: `{"before": subject, "after": tuned}`. The result is a dict. Its keys are the
-    names of the methods or, with a dict of models, those of the models; with several methods as well, a key is
-    "model: method". `to_frame()` gives one frame of all.
+    The result is a dict of explanations. Its keys are the names of the methods or, with a dict of models, those of the
+    models; with several of both, a key is "model: method". `to_frame()` gives one frame of all.
+
+    Args:
+        subject: What `nbsal.load` returns or takes, or a dict of such: `{"before": subject, "after": tuned}`.
+        methods: A name, an instance, a list of them, or a dict that names them.
+        texts: A text, a pair, or any iterable of them.
+        targets: What is explained of each text, or of all. By default what the model predicts.
+        batch_size: How many texts are run together at most.
+        progress: Whether to show a progress bar, or a function that is called with what is done, and of how much.
+        cancel: An event that stops the call.
 
     >>> import nbsal
     >>> many = compare(nbsal.load("demo/reviews"), ["gradcam", "simple"], ["A joy.", "A bore."])

@@ -57,7 +57,7 @@ class Explainer:
 
     A call returns a `Saliency`. Its `statement()` says what was found, `top()` and `by_word()` are tables of scores,
     `plot()` is a picture, `to_html("page.html")` writes a page, and `save` keeps it. With `check=True`, the words that
-    scores name are also hidden. Many texts at once: `map`; all layers: `every_layer`.
+    scores rank first are also hidden. Many texts at once: `map`; all layers: `every_layer`.
 
     Args:
         subject: What `nbsal.load` returns, or what it takes: "demo/reviews", a folder, a model.
@@ -107,14 +107,15 @@ class Explainer:
     @overload
     def __call__(self, text: Text, target: Any = None, check: Checks = False) -> Saliency: ...
     def __call__(self, text: Text, target: Any = None, check: Checks = False) -> Any:
-        """Explain one text or a pair; the default target is what the model predicts.
+        """Explain one text or a pair.
 
-        With `check`, also measure what hiding the strongest words does, in at most 20 forward passes (or `check=32`).
-        With check="ways", what the sentence names is hidden in four ways: it is left out of the text, replaced by
-        neutral words, masked by attention, and left alone. Then "supported" means in three of the four ways or more.
-
-        With target="all", explain each label, or each entity that the model predicts, in one batch: a dict of
-        explanations by target.
+        Args:
+            text: The text, or a pair of texts.
+            target: What is explained: a label, a contrast, a span, a token. By default what the model predicts. "all"
+                explains each label, or each entity that the model predicts: a dict of explanations by target.
+            check: Whether to hide the highest-ranked words, in at most 20 forward passes (or `check=32`). With "ways",
+                what the sentence names is hidden in four ways: left out, replaced by neutral words, masked, and left
+                alone. Then "supported" means in three of the four or more.
         """
         encoded = self._encode_text(text)
         if isinstance(target, str) and target == EVERY and EVERY not in self.subject.labels:

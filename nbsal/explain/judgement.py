@@ -78,7 +78,7 @@ class Judgement:
     def frame(self) -> "pandas.DataFrame":
         """The drops of the best units, of the whole curve and of random orders, and the rank correlation."""
         curve, steps = self.curve, len(self.curve) - 1
-        rows = [(f"without the best {k}", curve[0] - curve[k]) for k in self.k if k <= steps]
+        rows = [(f"drop without the first {k}", curve[0] - curve[k]) for k in self.k if k <= steps]
         low, high = np.percentile(self.random_drops, BAND)
         rows += [("mean drop, best first", self.drop), ("mean drop, random orders", float(self.random_drops.mean()))]
         rows += [("95 % of random orders: from", float(low)), ("95 % of random orders: to", float(high))]

@@ -14,7 +14,8 @@ from nbsal.render.html import label
 
 WORDS = 10  # that are listed
 
-Unit = tuple[int, int, int, tuple[int, ...]]  # the part, the start and the end of a word or token, and its tokens
+EXCERPT = 40  # characters of a part that has another name
+Unit = tuple[int, int, int, tuple[int, ...], str]  # the part, start, end and tokens of a word or token; a word's text
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Ranked:
     """Equal words, or one token, with the sum of their scores."""
 
     name: tuple[str, str, str]  # a token stands between what its word has before and after it
-    aside: str  # how often it is there, and in which text of a pair
+    aside: str  # how often it is there, and in which text of a pair; of a named part, how its text begins
     score: float
     tokens: tuple[int, ...]
 
@@ -48,7 +49,7 @@ class Ranker:
         self._members: list[list[int]] = [[] for _ in keys]
         for unit, group in enumerate(self._groups):
             self._members[group].append(unit)
-        self._places = [(i, unit) for unit, (*_, tokens) in enumerate(self._units) for i in tokens]
+        self._places = [(i, unit) for unit, (*_, tokens, _) in enumerate(self._units) for i in tokens]
 
     def strongest(self, scores: Floats, count: int = WORDS) -> list[Ranked]:
         """Those with the largest scores, for or against, the largest first."""
@@ -65,17 +66,23 @@ class Ranker:
         name = self._name(best)
         equal = Candidate(name[1], score, tuple(members), best[0])
         tokens = tuple(i for unit in members for i in self._units[unit][3])
-        return Ranked(name, count_and_part(equal, part_names(self._row)), score, tokens)
+        return Ranked(name, self._excerpt(best) or count_and_part(equal, part_names(self._row)), score, tokens)
+
+    def _excerpt(self, unit: Unit) -> str:
+        part, start, end, _, name = unit
+        text = self._row.parts[part][start:end]
+        return f": {label(text, EXCERPT)}" if self._level == "word" and name != text else ""
 
     def _key(self, unit: Unit) -> tuple[int, str]:
-        part, start, end, _ = unit
-        return part, self._row.parts[part][start:end].casefold() if self._level == "word" else str(start)
+        part, start, _, _, name = unit
+        return part, name.casefold() if self._level == "word" else str(start)
 
     def _name(self, unit: Unit) -> tuple[str, str, str]:
-        part, start, end, tokens = unit
+        part, start, end, tokens, name = unit
+        if self._level == "word":
+            return "", label(name), ""
         text = self._row.parts[part]
-        words = () if self._level == "word" else self._row.words
-        word = next((word for word in words if tokens[0] in word.tokens), None)
+        word = next((word for word in self._row.words if tokens[0] in word.tokens), None)
         before, after = (text[word.start : start], text[end : word.end]) if word else ("", "")
         return label(before), label(text[start:end]), label(after)
 
@@ -95,7 +102,8 @@ def hidden_alone(row: Row, check: Check | None) -> tuple[tuple[tuple[int, ...], 
 
 
 def _words(row: Row) -> list[Unit]:
-    return [(word.segment, word.start, word.end, word.tokens) for word in row.words]
+    words = row.units or row.words
+    return [(word.segment, word.start, word.end, word.tokens, word.text) for word in words]
 
 
 def _tokens(row: Row) -> list[Unit]:
@@ -105,7 +113,7 @@ def _tokens(row: Row) -> list[Unit]:
         part, (start, end) = row.segments[i], row.offsets[i]
         last = units[-1] if units and units[-1][0] == part else None
         if last and end <= last[2]:
-            units[-1] = (*last[:3], (*last[3], i))
+            units[-1] = (*last[:3], (*last[3], i), "")
         elif end > (start := max(start, last[2] if last else 0)):
-            units.append((part, start, end, (i,)))
+            units.append((part, start, end, (i,), ""))
     return units

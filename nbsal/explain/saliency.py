@@ -26,7 +26,9 @@ DISPLAYED = 20  # explanations that a notebook displays of many
 @dataclass(frozen=True, eq=False)
 @checked
 class Saliency(Explanation):
-    """The explanation of one text, with one score for each token.
+    """The explanation of one text: `scores`, one for each of its `tokens`, of the `target` that they explain.
+
+    Read it by `statement()`, `top()`, `by_word()`, `plot()` and `notes()`; keep it by `save` and `to_html`.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")

@@ -12,6 +12,7 @@ from nbsal.render.headline import change_words, name_in_sentence, percent, phras
 from nbsal.render.html import ScoredSpan, label, largest_score
 from nbsal.render.scores import score_texts
 from nbsal.render.sheet import (
+    ONE_SIDED,
     Bar,
     Block,
     Cell,
@@ -82,7 +83,12 @@ def word_bars(saliency: Any, level: str = "word") -> list[Block]:
         effects = [[alone[word.tokens]] if word.tokens in alone else "" for word in ranked]
         rows = [[*row, effect] for row, effect in zip(rows, effects, strict=True)]
     unit = " · ".join(filter(None, [saliency.unit, power]))
-    return [Heading([("text", "Strongest words")], unit), CellTable(rows, right=(2, 3))]
+    return [Heading([("text", strongest_heading(saliency.row))], unit), CellTable(rows, right=(2, 3))]
+
+
+def strongest_heading(row: Row) -> str:
+    """The heading of a list of words by their scores, or of parts that are scored as one."""
+    return "Strongest parts" if row.units else "Strongest words"
 
 
 def class_line(saliency: Any, classes: Probabilities | None = None) -> list[Line]:
@@ -121,7 +127,7 @@ def share_blocks(row: Row, scores: Floats) -> list[Block]:
 
 
 def _high(saliency: Any) -> str:
-    return "for" if saliency.signed else "for only"
+    return "for" if saliency.signed else f"for{ONE_SIDED}"
 
 
 def _unit(saliency: Any, level: str) -> str:

@@ -32,6 +32,7 @@ TOP = 50  # tokens per class, in clouds and tables
 CLOUD_DPI = 240
 COUNTS = tuple(range(10, 101, 10))
 VIEW = {"elev": 22, "azim": 38}
+AXIS_ENDS = ((1, 0, -0.12), (0, 1, -0.12), (0, 0, 1.06))  # below or above the point of each axis at 1
 NEAR = 0.06  # distance between points of Figure 1 that share a label
 
 
@@ -74,8 +75,8 @@ def toy_geometry(path: pandas.DataFrame) -> Figure:
     `path` is the result of `decoded_path`. The axes are the two tokens, and all other tokens together.
 
     >>> import nbsal
-    >>> toy_geometry(decoded_path(nbsal.load("demo/reviews"))).axes[0].get_xlabel()
-    'big'
+    >>> [text.get_text() for text in toy_geometry(decoded_path(nbsal.load("demo/reviews"))).axes[0].texts[-3:]]
+    ['big', 'dog', 'all other tokens']
     """
     if "token" not in path.columns or len(path.columns) < 4:
         raise InputError("path must be what decoded_path returns.", argument="path", value=path)
@@ -95,10 +96,9 @@ def toy_geometry(path: pandas.DataFrame) -> Figure:
         for position, layers in _group_layers(rows["layer"], points).items():
             side = ("left", "right")[number]  # towards the middle, where there is space
             ax.text(*position, f"   l{_runs(layers)}   ", fontsize=style.SMALL, ha=side)
-    ax.set_xlabel(html.label(names[0]))
-    ax.set_ylabel(html.label(names[1]))
-    ax.set_zlabel("all other tokens")
-    ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1), xticks=(0, 1), yticks=(0, 1), zticks=(0, 1))
+    for name, place in zip([*map(html.label, names[:2]), "all other tokens"], AXIS_ENDS, strict=True):
+        ax.text(*place, name, ha="center", parse_math=False)
+    ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1), xticks=(), yticks=(), zticks=())
     ax.view_init(**VIEW)
     style.add_legend(figure, ax, 2, "outside lower center")
     return figure

@@ -108,7 +108,7 @@ def relevance_flow(flow: Flow) -> Figure:
     _draw_heads(middle, flow)
     positions = np.arange(len(flow.tokens))
     unmasked: Any = {"color": "white", "edgecolor": "0.4", "hatch": "//", "label": "without a mask"}
-    bottom.bar(positions - 0.2, flow.input, 0.4, color=style.line_colour(0), label="with the mask")
+    bottom.bar(positions - 0.2, flow.input, 0.4, color="0.35", label="with the mask")
     bottom.bar(positions + 0.2, flow.input_without_mask, 0.4, **unmasked)
     style.set_titles(bottom, f"block {flow.block}'s input: {flow.input.sum():.2f} in total", "", "relevance")
     style.label_columns(bottom, flow.tokens)

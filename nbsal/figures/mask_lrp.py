@@ -24,7 +24,7 @@ from nbsal.model.head_mask import HeadMask
 from nbsal.render import html
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Styler
-from nbsal.support.validation import checked
+from nbsal.support.validation import checked, plural
 
 DELETION_MEASURES = ("aopc", "log-odds")
 MAX_DISTANCE = 8  # words: larger distances are rare
@@ -32,13 +32,13 @@ MAX_DISTANCE = 8  # words: larger distances are rare
 
 @style.draw_figure
 def relation_distances(study: HeadStudy) -> Figure:
-    """Figure 1 of Song et al. (2024): the distance in words from a dependent to its head, by relation.
+    """Figure 1 of Song et al. (2024): the distance in words from a word to its governor, by relation.
 
     >>> import nbsal
     >>> parse = nbsal.heads.Parse.from_lists(["good", "food"], [1, -1], ["amod", "root"])
     >>> study = nbsal.heads.study(nbsal.load("demo/reviews"), [parse], progress=False)
     >>> [ax.get_title() for ax in relation_distances(study).axes]
-    ['nsubj (0)', 'obj (0)', 'amod (1)', 'advmod (0)']
+    ['nsubj, 0 cases', 'obj, 0 cases', 'amod, 1 case', 'advmod, 0 cases']
     """
     names = list(study.cases)
     columns = min(len(names), 2)
@@ -48,7 +48,9 @@ def relation_distances(study: HeadStudy) -> Figure:
         rows = offsets[(offsets["relation"] == name) & (offsets["offset"].abs() <= MAX_DISTANCE)]
         ax.bar(rows["offset"], rows["share"], color=style.line_colour(number))
         ax.set_xlim(-MAX_DISTANCE - 0.7, MAX_DISTANCE + 0.7)
-        style.set_titles(ax, f"{name} ({study.cases[name]})", "words from dependent to head", "share")
+        ax.set_ylim(0, 1)
+        title = f"{name}, {plural(study.cases[name], 'case')}"
+        style.set_titles(ax, title, "words from dependent to governor", "share")
     return figure
 
 
@@ -131,10 +133,9 @@ def head_maps(masks: Mapping[str, HeadMask]) -> Figure:
         ax.set_xticks(np.arange(0, mask.shape[1], 3) + 0.5, map(str, range(0, mask.shape[1], 3)))
         ax.set_yticks(np.arange(mask.shape[0]) + 0.5, map(str, range(mask.shape[0])))
         style.set_titles(ax, name, "head", "block")
-    labels = zip(style.ROLE_COLOURS[:3], ("syntactic (s)", "positional (p)", "both (b)"), strict=True)
-    figure.legend(
-        handles=[Patch(color=colour, label=label) for colour, label in labels], loc="outside lower center", ncols=3
-    )
+    shown = sorted({int(role) for mask in masks.values() for role in style.head_roles(mask).flat} - {style.NEITHER})
+    keys = [Patch(color=style.ROLE_COLOURS[role], label=f"{style.ROLES[role]} ({'spb'[role]})") for role in shown]
+    figure.legend(handles=keys, loc="outside lower center", ncols=3)
     return figure
 
 

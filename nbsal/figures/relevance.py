@@ -1,6 +1,6 @@
 """Maps of "Transformer Interpretability Beyond Attention Visualization" (Chefer et al. 2021a), the part on text.
 
-`relevance_maps` draws the map of every block and their rollout. `rollout_maps` compares attention rollout with it.
+`relevance_maps` draws the map of every block and their product. `rollout_maps` compares attention rollout with it.
 `class_maps` shows one text explained for several classes. `conservation` draws the sum of relevance at every layer.
 """
 
@@ -77,17 +77,17 @@ def maps(subject: Subject, text: Text, target: Any = None) -> Maps:
 
 @style.draw_figure
 def relevance_maps(maps: Maps) -> Figure:
-    """Draw the relevance for the target in the attention of every block, and the rollout over all blocks.
+    """Draw the relevance for the target in the attention of every block, and the product C of all blocks.
 
     >>> import nbsal
     >>> figure = relevance_maps(maps(nbsal.load("demo/reviews"), "A joy."))
     >>> figure.axes[0].get_title(), figure.axes[6].get_title()
-    ('block 0', 'rollout')
+    ('block 0', 'product C')
     """
     panels = {f"block {block}": values for block, values in enumerate(maps.blocks)}
-    panels["rollout"] = _without_identity(maps.rollout)
+    panels["product C"] = _without_identity(maps.rollout)
     columns = min(4, len(panels))
-    figure, axes = style.grid(len(panels), columns, 1.75, 2.0)
+    figure, axes = style.grid(len(panels), columns, 1.75, 2.1)
     for number, (ax, (title, values)) in enumerate(zip(axes, panels.items(), strict=True)):
         _draw_map(ax, values, maps.row, title, row_labels=number % columns == 0)
     figure.suptitle(f"relevance for {html.visible(maps.target)}, each map scaled to its own maximum")
@@ -96,16 +96,16 @@ def relevance_maps(maps: Maps) -> Figure:
 
 @style.draw_figure
 def rollout_maps(maps: Maps) -> Figure:
-    """Draw attention rollout, which does not depend on the target, beside the rollout of relevance for the target.
+    """Draw attention rollout, which does not depend on the target, beside the product C for the target.
 
     >>> import nbsal
     >>> [ax.get_title() for ax in rollout_maps(maps(nbsal.load("demo/reviews"), "A joy.")).axes]
-    ['attention rollout', 'relevance rollout for positive']
+    ['attention rollout', 'product C for positive']
     """
-    figure, axes = style.panels(1, 2, 3.4, 3.6)
+    figure, axes = style.panels(1, 2, 3.4, 4.0)
     attention = _without_identity(maps.attention_rollout)
     _draw_map(axes[0][0], attention, maps.row, "attention rollout", row_labels=True)
-    title = f"relevance rollout for {html.label(maps.target)}"
+    title = f"product C for {html.label(maps.target)}"
     _draw_map(axes[0][1], _without_identity(maps.rollout), maps.row, title, row_labels=False)
     return figure
 
@@ -155,6 +155,6 @@ def _draw_map(ax: Axes, values: Floats, row: Row, title: str, row_labels: bool) 
     ax.imshow(values, cmap=shades, vmin=0, vmax=values.max() or 1, aspect="equal")
     style.set_titles(ax, title)
     if len(row) <= MAX_TOKEN_LABELS:
-        style.label_columns(ax, row.tokens)
+        style.label_columns(ax, row.tokens, upright=True)
         style.label_rows(ax, row.tokens if row_labels else [""] * len(row))
     ax.tick_params(labelsize=6, length=0)

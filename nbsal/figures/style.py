@@ -102,10 +102,11 @@ def head_roles(mask: HeadMask) -> NDArray[np.intp]:
     return np.select([syntactic & positional, syntactic, positional], [BOTH, SYNTACTIC, POSITIONAL], NEITHER)
 
 
-def label_columns(ax: Axes, names: Sequence[str]) -> None:
-    """Write slanted names below the columns of a panel."""
+def label_columns(ax: Axes, names: Sequence[str], upright: bool = False) -> None:
+    """Write names below the columns of a panel: slanted, or `upright` where columns are narrow."""
     labels = [html.label(name) for name in names]
-    ax.set_xticks(range(len(names)), labels, parse_math=False, rotation=60, ha="right", rotation_mode="anchor")
+    place = {"rotation": 90} if upright else {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
+    ax.set_xticks(range(len(names)), labels, parse_math=False, **place)
 
 
 def label_rows(ax: Axes, names: Sequence[str]) -> None:

@@ -265,7 +265,7 @@ class TransformerAttribution(RelevanceMethod):
     """Relevance of attention times its gradient, where positive, rolled out through the blocks."""
 
     facts = Facts(
-        "Attention relevance",
+        "Transformer attribution",
         "Follows relevance and attention through all blocks to the words. Positive scores only.",
         look=8,
         recommended=7,

@@ -137,9 +137,11 @@ class UpperLayers:
 
     def _by_length(self, numbers: Sequence[int]) -> dict[int, list[int]]:
         """The places of texts of each length among those numbers: at many points, padding costs more than passes."""
-        rows, groups = self.trace.encoded, dict[int, list[int]]()
+        rows, groups, width = self.trace.encoded, dict[int, list[int]](), self.states.shape[1]
+        reply = self.trace.subject.task == encoder_decoder.REPLY
+        padded = not reply and width > rows.longest  # by the model itself: Longformer's blocks read whole windows
         for place, number in enumerate(numbers):
-            length = rows.longest if self.trace.subject.task == encoder_decoder.REPLY else len(rows[number])
+            length = rows.longest if reply else width if padded else len(rows[number])
             groups.setdefault(length, []).append(place)
         return groups
 

@@ -28,6 +28,8 @@ class HeadMask:
     `provenance` has the thresholds of the study that selected the heads, and how many heads are within an interval of
     one; it is empty for masks that were not selected by a study, or changed since.
 
+    >>> HeadMask([[1, 0]], provenance={"uncertain_selected": 1})
+    HeadMask(1 of 2 heads: positional 1; uncertain: 1 of these may be below their threshold, 0 of the others above)
     >>> mask = HeadMask.from_array([[1, 0], [0, 0]])
     >>> int((~mask).selected.sum()), int((mask | ~mask).selected.sum())
     (3, 4)
@@ -137,14 +139,15 @@ class HeadMask:
     def __repr__(self) -> str:
         named = ", ".join(f"{name} {int(part.sum())}" for name, part in self.relations.items())
         reasons = ", ".join(filter(None, [named, f"positional {int(self.positional.sum())}"]))
-        return f"HeadMask({int(self.selected.sum())} of {self.selected.size} heads: {reasons}{self._uncertainty()})"
+        reasons = f": {reasons}{self._uncertainty()}" if (self.syntactic | self.positional).any() else ""
+        return f"HeadMask({int(self.selected.sum())} of {self.selected.size} heads{reasons})"
 
     def _uncertainty(self) -> str:
-        """How many heads are within an interval of a threshold, if the mask's study says so."""
+        """How many heads may be on the wrong side of their threshold, if the mask's study says so."""
         selected, left_out = (self.provenance.get(f"uncertain_{part}", 0) for part in ("selected", "left_out"))
         if not selected and not left_out:
             return ""
-        return f"; within an interval of a threshold: {selected} of them, {left_out} others"
+        return f"; uncertain: {selected} of these may be below their threshold, {left_out} of the others above"
 
     def _join(self, other: "HeadMask", join: Callable[[Heads, Heads], Heads]) -> "HeadMask":
         if not isinstance(other, HeadMask):

@@ -18,6 +18,10 @@ class Contrast:
 def contrast(first: Any, second: Any) -> Contrast:
     """Explain why one target rather than another: the difference of their logits.
 
+    Args:
+        first: The target that is explained: a label, a number of a class, a token, a span.
+        second: The one that it is compared with.
+
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
     >>> explain("A joy.", target=nbsal.contrast("positive", "negative")).target

@@ -4,6 +4,8 @@ import re
 import unicodedata
 from pathlib import PurePosixPath, PureWindowsPath
 
+from nbsal.render.html import label
+
 _PLACE = re.compile(r"(?P<what>.*?)(?: (?P<way>at|after) (?P<where>.*))? \[\d+(?::\d+)?\]", re.DOTALL)
 _TOKEN_NUMBER = re.compile(r" #\d+$")
 
@@ -47,6 +49,18 @@ def word_name(text: str) -> str:
     >>> word_name("warm"), word_name(","), word_name("!!")
     ('warm', '“,” comma', '“!!”')
     """
-    if any(map(str.isalnum, text)):
-        return text
-    return f"“{text}” {unicodedata.name(text, '').lower() if len(text) == 1 else ''}".rstrip()
+    return text if any(map(str.isalnum, text)) else f"“{text}” {_sign_name(text)}".rstrip()
+
+
+def quoted_word(text: str) -> str:
+    """A word as a sentence names it: in quotation marks, a single sign with its name.
+
+    >>> quoted_word("warm"), quoted_word("*")
+    ('“warm”', '“*” (asterisk)')
+    """
+    sign = _sign_name(text)
+    return f"“{label(text)}”{f' ({sign})' if sign else ''}"
+
+
+def _sign_name(text: str) -> str:
+    return "" if len(text) != 1 or text.isalnum() else unicodedata.name(text, "").lower()

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 WRITTEN_OUT = range(-3, 4)  # exponents of numbers that need no power of ten
 LEAST = -300  # exponent of the smallest number that is scaled
+SMALLEST_P = 0.001  # that is written out
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -45,6 +46,15 @@ def score_text(score: float) -> str:
     """
     (text,), power = score_texts([score])
     return f"{text} {power}".rstrip()
+
+
+def p_text(value: float) -> str:
+    """A p-value with three decimals.
+
+    >>> p_text(3e-7), p_text(0.04)
+    ('< 0.001', '0.040')
+    """
+    return f"{value:.3f}" if value >= SMALLEST_P else f"< {SMALLEST_P}"
 
 
 def value_text(value: float) -> str:

@@ -29,6 +29,9 @@ class Heading:
     note: str = ""
 
 
+ONE_SIDED = " (nothing shown against)"  # after the end of a legend with one side
+
+
 @dataclass(frozen=True)
 class Legend:
     """How to read the shades: from `low`, or 0, to `high`; `unit` says what full colour is."""
@@ -41,7 +44,7 @@ class Legend:
     @property
     def ends(self) -> tuple[Phrase, Phrase]:
         """The words at both ends."""
-        return ("against", self.low) if self.against else ("quiet", "0"), ("for", self.high)
+        return ("against", self.low) if self.against else ("quiet", "0\u202f%"), ("for", self.high)
 
 
 @dataclass(frozen=True)
@@ -234,7 +237,7 @@ def coloured(part: Any, scale: Scale) -> Any:
     if isinstance(part, list | tuple):
         return [coloured(each, scale) for each in part]
     if isinstance(part, Legend):
-        high = f"{part.high.removesuffix(' only')} only"
+        high = f"{part.high.removesuffix(ONE_SIDED)}{ONE_SIDED}"
         both = scale.signed or part.low != Legend.low  # a difference has two sides
         return part if both else replace(part, against=False, high=high)
     if isinstance(part, Marked):

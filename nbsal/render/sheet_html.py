@@ -112,7 +112,10 @@ def _legend(legend: sheet.Legend) -> str:
 
 
 def _line(block: sheet.Line) -> str:
-    items = "".join(f'<span style="margin-right:8px">{_cell(item, LENGTH, THIN)}</span>' for item in block.items)
+    items = "".join(
+        f'<span style="display:inline-block;margin-right:8px">{_cell(item, LENGTH, THIN)}</span>'
+        for item in block.items
+    )
     return f'<div style="{f"{SMALL};" if block.small else ""}margin:6px 0">{items}</div>'
 
 

@@ -5,6 +5,7 @@ from nbsal.samples import notes as notes
 from nbsal.samples import planted as planted
 from nbsal.samples import real as real
 from nbsal.samples import small as small
+from nbsal.samples import trained as trained
 from nbsal.samples.embedded import ENCODERS as ENCODERS
 from nbsal.samples.embedded import KINDS as KINDS
 from nbsal.samples.embedded import LABELS as LABELS

@@ -43,6 +43,7 @@ STREAM = 0.06  # seconds between two pieces of a reply that is being written
 LOADED = "Loaded without its model \N{MIDDLE DOT} pass reply=... to nbsal.answer to change it"
 
 
+@traitlets.signature_has_traits
 class Answers(Shading, MethodTraits, View):
     """Why a model replied what it did: a finished Answer, or an Explainer or Subject and what is asked.
 
@@ -303,7 +304,7 @@ class Answers(Shading, MethodTraits, View):
         chosen = {"method": answer.method} if self._by_size and answer.hops == 0 else {}
         shown = {
             "_sources": parts.sources_trait(answer.reading.prompt.sources, answer),
-            "_tokens": parts.tokens_trait(answer.reading),
+            "_tokens": parts.tokens_trait(answer),
             "_scores": wire.scores(list(answer.rows)),
             "_facts": parts.reply_trait(result) | {"follows": self._can_follow(answer)},
             "_chosen": parts.chosen_trait(result, self._selected()),

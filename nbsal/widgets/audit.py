@@ -25,6 +25,7 @@ from nbsal.widgets.page.html_export import asset
 LEAST = 5
 
 
+@traitlets.signature_has_traits
 @checked
 class Audit(CorpusView):
     """The words that a classifier goes by: a finished Audit, or an Explainer with texts and, if there are any, labels.

@@ -15,6 +15,7 @@ from nbsal.widgets.page import jobs
 from nbsal.widgets.page.html_export import asset
 
 
+@traitlets.signature_has_traits
 @checked
 class Browse(CorpusView):
     """A table of Saliency results, of an opened corpus, or of texts that an explainer explains while the table fills.

@@ -34,6 +34,7 @@ from nbsal.widgets.page.last_value import LastValue
 MAX_WORDS = 200
 
 
+@traitlets.signature_has_traits
 @checked
 class Clouds(CorpusView):
     """Word clouds of many texts by predicted class; words that several classes share are underlined.

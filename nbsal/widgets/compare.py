@@ -52,6 +52,7 @@ KEY = "\N{WHITE CIRCLE} A · \N{BLACK CIRCLE} B · ranked by size, for or agains
 SETTINGS = ("method", "layer", "target", "tau")
 
 
+@traitlets.signature_has_traits
 class Compare(ExplainerView):
     """Two methods, layers, targets or models on one text; or two finished Saliency results.
 

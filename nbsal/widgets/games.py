@@ -101,6 +101,7 @@ class GamePanel(Panel):
         return {"_game": {} if value is None else game_traits(value)}
 
 
+@traitlets.signature_has_traits
 class Games(GameView):
     """Both games on one text: `game` is the one on display, and `at` is how many words are hidden or revealed.
 

@@ -173,6 +173,7 @@ class HeadView(CachedView):
         return [*self.grid.blocks(), *notes, *self.attention.blocks(habit)]
 
 
+@traitlets.signature_has_traits
 @checked
 class Heads(HeadView):
     """Which heads pass relevance on, what each attends to, and what the model decides without those that are off.
@@ -186,7 +187,7 @@ class Heads(HeadView):
     >>> import nbsal
     >>> view = Heads(nbsal.load("demo/reviews"), text="A warm and funny film.", kind="none", toggled=[[2, 0]])
     >>> view.mask, view.wait().result.prediction
-    (HeadMask(1 of 72 heads: nsubj 0, obj 0, amod 0, advmod 0, positional 0), 'positive')
+    (HeadMask(1 of 72 heads), 'positive')
     """
 
     inputs = (*HeadView.reading_inputs, "head")

@@ -1,5 +1,7 @@
 """The Highlight view: a text whose tokens are coloured by the evidence for and against the decision."""
 
+import traitlets
+
 from nbsal.render.sheet import Sheet
 from nbsal.widgets.explainer_view import ExplainerView
 from nbsal.widgets.page.html_export import asset
@@ -7,6 +9,7 @@ from nbsal.widgets.page.html_export import asset
 CLASSES, WORDS = 6, 10  # bars of a picture
 
 
+@traitlets.signature_has_traits
 class Highlight(ExplainerView):
     """A text, typed in the view or set from Python, that is explained at once; or a finished Saliency.
 

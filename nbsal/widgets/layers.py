@@ -20,6 +20,7 @@ from nbsal.widgets.page.html_export import asset
 TOO_LONG = "The text is longer than the model reads at once; layers need a shorter one."
 
 
+@traitlets.signature_has_traits
 class Layers(ExplainerView):
     """One explanation at every layer, from one forward and one backward pass; or a finished LayerSaliency.
 

@@ -49,6 +49,7 @@ class HidingPanel(GamePanel):
         return {"_game": {name: shown[name] for name in shown if name not in OF_A_STEP}, "_no_games": why}
 
 
+@traitlets.signature_has_traits
 @checked
 class Workbench(HeadView, GameView):
     """A text with panels beside it, which unfold: `panels` lists those of "games", "layers" and "heads" that are open.

@@ -53,16 +53,20 @@ def column(model: str) -> dict[str, str]:
 
 
 def table(columns: dict[str, dict[str, str]]) -> str:
-    """The page, with a row for each method."""
-    rows = [("method", *columns), ("---",) * (len(columns) + 1)]
-    rows += [(f"`{name}`", *(cells[name] for cells in columns.values())) for name in catalogue.names()]
+    """The page, with a row for all methods that have the same cells."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name in catalogue.names():
+        alike.setdefault(tuple(cells[name] for cells in columns.values()), []).append(f"`{name}`")
+    rows = [("methods", *columns), ("---",) * (len(columns) + 1)]
+    rows += [(", ".join(names), *cells) for cells, names in alike.items()]
     return "\n".join([INTRODUCTION, *(f"| {' | '.join(row)} |" for row in rows), ""])
 
 
 def read(page: str) -> dict[str, dict[str, str]]:
     """The cells of a page, by model and method."""
     (_, *models), _, *rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("|")]
-    return {model: {row[0].strip("`"): row[at] for row in rows} for at, model in enumerate(models, 1)}
+    cells = [(name.strip("`"), row) for names, *row in rows for name in names.split(", ")]
+    return {model: {name: row[at] for name, row in cells} for at, model in enumerate(models)}
 
 
 if __name__ == "__main__":

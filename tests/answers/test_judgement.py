@@ -52,7 +52,7 @@ def test_the_curve_is_that_of_a_literal_loop(subject, results, name):
     assert judged.drop == pytest.approx(curve[0] - np.mean(curve[1:]), abs=1e-6)
     frame = judged.frame().set_index("measure")["value"]
     for k in (1, 2, 3):
-        assert frame[f"without the best {k}"] == pytest.approx(curve[0] - curve[k], abs=1e-6)
+        assert frame[f"drop without the first {k}"] == pytest.approx(curve[0] - curve[k], abs=1e-6)
     drops = result.sources(COUNT, "reply")["drop"]
     assert drops[0] == pytest.approx(curve[0] - curve[1], abs=1e-6)
     assert judged.random.shape == (3, COUNT + 1, len(result.ids)) and judged.values.shape == (5, len(result.ids))

@@ -9,7 +9,9 @@ import nbsal
 from nbsal.evaluation.audit.result import Audit as FinishedAudit
 from nbsal.evaluation.audit.result import Correction, Effect
 from nbsal.render.headline import plain
+from nbsal.samples import planted
 from nbsal.widgets import Audit
+from tests import publish
 from tests.browser import bench
 from tests.browser.conftest import open_page
 
@@ -186,3 +188,14 @@ def test_hostile_words_and_texts_appear_as_plain_text(show, sheet):
     sheet.set_viewport_size({"width": 1100, "height": 900})
     for exported in (view.to_html(), view.to_html(interactive=True)):
         assert "<img src=x" not in exported and "<script>window.pwned" not in exported
+
+
+def test_the_summary_fits_into_a_cell_of_a_notebook(sheet):
+    texts, labels = planted.audit_texts(seed=7, size=400)
+    explain = nbsal.Explainer(nbsal.load("planted/punctuation"), "gradxact")
+    audit = nbsal.audit(explain, texts, labels, least=5, progress=False)
+    assert "misleads" in audit.words.kind.tolist()
+    sheet.set_viewport_size({"width": publish.PAGE_WIDTH, "height": 600})
+    sheet.set_content(audit._repr_html_())
+    table = sheet.locator("table").first
+    assert table.evaluate("node => node.parentNode.scrollWidth <= node.parentNode.clientWidth")

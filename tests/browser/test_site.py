@@ -11,10 +11,12 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import open_page
+from tests.docs import examples
 from tests.docs.repository import ROOT
 
 pytestmark = pytest.mark.full  # the build takes a minute and gigabytes
 SLOW = 60_000  # milliseconds in which a busy machine has built the index of the search
+HIGHEST = 15_000  # pixels of a page, 1,400 wide
 ELSEWHERE = ("https://", "http://", "//")
 
 
@@ -80,14 +82,34 @@ def test_every_view_has_a_page_that_shows_it(chromium, folder):
     assert page.problems == []
 
 
-@pytest.mark.parametrize("query", ["which method", "which method should I use", "does it work"])
-def test_the_search_finds_the_guide_on_methods_first(chromium, folder, query):
+def test_the_search_finds_the_guide_on_methods_first(chromium, folder):
+    """As the build checks for more queries, without a browser."""
     page = open_page(chromium)
     page.goto((folder / "index.html").as_uri())
     field, state = page.locator("[data-md-component=search-query]"), page.locator(".md-search-result__meta")
     field.click()
     expect(state).to_have_text("Type to start searching", timeout=SLOW)
-    field.press_sequentially(query)  # the page listens to keys
+    field.press_sequentially("which method should I use")  # the page listens to keys
     first = page.locator(".md-search-result__item a").first
     expect(first).to_have_attribute("href", re.compile("guides/which-method.html"), timeout=SLOW)
     page.context.close()
+
+
+def test_no_page_is_too_high_to_scroll(chromium, folder, pages):
+    page = open_page(chromium)
+    page.set_viewport_size({"width": 1400, "height": 900})
+    heights = {}
+    for path in (path for path in pages if "frames" not in path.parts):
+        page.goto(path.as_uri())
+        heights[str(path.relative_to(folder))] = page.evaluate("document.documentElement.scrollHeight")
+    page.context.close()
+    assert {name: height for name, height in heights.items() if height > HIGHEST} == {}
+
+
+def test_llms_txt_has_every_page_of_the_navigation_and_an_example_that_tests_run(folder):
+    text = (folder / "llms.txt").read_text(encoding="utf-8")
+    links = re.findall(r"^- \[[^]]+\]\(([^)]+)\)", text, re.MULTILINE)
+    assert text.startswith("# nbsal\n\n> ") and text.count("\n## ") > 4 and len(links) > 60
+    assert [link for link in links if not (folder / link).is_file()] == []
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert example in examples.blocks(ROOT / ".docs" / "index.md")  # which tests/docs runs

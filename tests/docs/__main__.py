@@ -12,4 +12,4 @@ if __name__ == "__main__":
     folder = parser.parse_args().folder
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)  # why a build stops
     site.build(folder)
-    print(f"Open {folder / 'index.html'} in a browser.")
+    print(f"Look at it with: python -m http.server -d {folder}")

@@ -1,43 +1,60 @@
-"""The page of methods, written from the catalogue, the formulas, and the table of architectures."""
+"""The pages of methods, written from the catalogue, the formulas, and the list of what does not run."""
 
-import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import nbsal
 from nbsal.methods import catalogue
+from tests import matrix
 from tests.docs.repository import ROOT
 
 FORMULAS = ROOT / ".docs" / "formulas.toml"
 HEAD = ROOT / ".docs" / "methods.md"  # what comes before the methods
-TABLE_ROW = re.compile(r"^\| `([^`]+)` \| (.+) \|$", re.MULTILINE)
-FOOTNOTE = re.compile(r"^(\d+)\. (.+)$", re.MULTILINE)
 NEXT_LINE = r", \qquad "  # parts of a formula
 FAMILIES = {
-    "decoding": "Scores of a hidden layer, sent through the pretrained LM head to the tokens it reads there.",
-    "gradient": "Scores of a hidden layer's features by their gradient, at the text or along a path.",
-    "attention": "Attention maps, alone, with their gradients, or rolled out through the blocks.",
     "relevance": "Relevance that starts at the target and is propagated down through every operation.",
+    "gradient": "Scores of a hidden layer's features by their gradient, at the text or along a path.",
     "perturbation": "The target as some units (tokens or words) are hidden and the others stay.",
+    "attention": "Attention maps, alone, with their gradients, or rolled out through the blocks.",
+    "decoding": "Scores of a hidden layer, sent through the pretrained LM head to the tokens it reads there.",
 }
 
 
-@dataclass(frozen=True)
-class Runs:
-    """The architectures on which a method runs, and those on which it does not, by the number of the reason."""
+def write(folder: Path) -> None:
+    """Write the page of all methods, and one for each family."""
+    folder.mkdir(parents=True)
+    before, after = HEAD.read_text(encoding="utf-8").split("<!-- the methods -->\n")
+    (folder / "index.md").write_text(f"{before}{overview()}{after}", encoding="utf-8")
+    notation = after.partition("## Notation\n")[2]
+    fold = f'<details markdown="1"><summary>Notation</summary>\n{notation}\n</details>\n'
+    for family, summary in FAMILIES.items():
+        text = "\n".join([f"# {title(family)}\n\n{summary}\n\n{fold}", *entries(family)])
+        (folder / f"{family}.md").write_text(text, encoding="utf-8")
 
-    everywhere: tuple[str, ...]
-    partly: tuple[str, ...]
-    refused: Mapping[str, tuple[str, ...]]
+
+def title(family: str) -> str:
+    """The name of a family's page."""
+    return f"{family.capitalize()} methods"
 
 
-def write(page: Path) -> None:
-    """Write the page."""
-    page.parent.mkdir(exist_ok=True)
-    page.write_text(HEAD.read_text(encoding="utf-8") + "\n" + "\n".join(sections()), encoding="utf-8")
+def overview() -> str:
+    """Every method but the variants in a line, by family."""
+    lines = list[str]()
+    for family, summary in FAMILIES.items():
+        lines += [f"## [{title(family)}]({family}.md)\n", f"{summary}\n", "| method | scores | cost |", "|---|---|---|"]
+        for name, row in plain(family):
+            sentence = _summary(name).partition(". ")[0].rstrip(".")
+            lines.append(f"| [`{name}`]({family}.md#{name}) | {sentence} | {row['cost']} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def plain(family: str) -> list[tuple[str, Any]]:
+    """The methods of a family that are no variants of others."""
+    table = catalogue.table()
+    return [(str(name), row) for name, row in table[table["family"] == family].iterrows() if "@" not in str(name)]
 
 
 def formulas() -> dict[str, dict[str, str]]:
@@ -45,23 +62,20 @@ def formulas() -> dict[str, dict[str, str]]:
     return tomllib.loads(FORMULAS.read_text(encoding="utf-8"))
 
 
-def sections() -> Iterator[str]:
-    """The families, each with its methods."""
-    table, entries = catalogue.table(), formulas()
-    runs, reasons = architectures()
-    for family, summary in FAMILIES.items():
-        yield f"## {family.capitalize()}\n\n{summary}\n"
-        for name, row in table[table["family"] == family].iterrows():
-            if "@" not in str(name):
-                yield from method(str(name), row, entries[str(name)])
-                yield where(runs[str(name)], reasons)
-                yield from variants(str(name), table, entries)
+def entries(family: str) -> Iterator[str]:
+    """The methods of a family, each with its variants."""
+    table, texts = catalogue.table(), formulas()
+    refusals = matrix.read(matrix.PATH.read_text(encoding="utf-8"))
+    for name, row in plain(family):
+        yield from method(name, row, texts[name])
+        yield where([entry for entry in refusals if entry.method == name])
+        yield from variants(name, table, texts)
 
 
 def method(name: str, row: Any, entry: dict[str, str]) -> Iterator[str]:
     """A method: what it computes, with its paper, cost, properties, settings and class, if users can import that."""
     instance = catalogue.every_method()[name]
-    yield f"### {name} {{ #{name} }}\n\n{_summary(name)}\n"
+    yield f"## {name} {{ #{name} }}\n\n{_summary(name)}\n"
     for line in entry["formula"].split(NEXT_LINE):
         yield f"$$\n{line}\n$$\n"
     if "where" in entry:
@@ -77,14 +91,16 @@ def method(name: str, row: Any, entry: dict[str, str]) -> Iterator[str]:
         yield f"| class | [`nbsal.{kind.__name__}`][{kind.__module__}.{kind.__qualname__}] |"
 
 
-def where(runs: Runs, reasons: Mapping[str, str]) -> str:
-    """The row of the table that says where a method runs."""
-    parts = [f"some kinds of text of {', '.join(runs.partly)}"] if runs.partly else []
-    for number, names in runs.refused.items():
-        parts.append(f"not {', '.join(names)} <small>({reasons[number]})</small>")
-    total = len(runs.everywhere) + len(runs.partly) + sum(map(len, runs.refused.values()))
-    counted = f"all {total}" if len(runs.everywhere) == total else f"{len(runs.everywhere)} of {total}"
-    return f"| runs on | {'; '.join([f'[{counted} architectures](matrix.md)', *parts])} |\n"
+def where(refusals: Collection[matrix.Refusal]) -> str:
+    """The row of the table that says on which architectures a method runs: by exceptions, if these are fewer."""
+    places = {entry.architecture: entry.place for entry in refusals}
+    refused = {entry.architecture for entry in refusals if not entry.kinds}
+    runs = [name for name in matrix.ARCHITECTURES if name not in refused]
+    names = [places[name] for name in matrix.ARCHITECTURES if name in places]
+    text = f"; not {', '.join(names)}" if names else ""
+    text = f": {', '.join(runs)}" if len(refused) > len(runs) else text
+    counted = f"[{len(runs)} of {len(matrix.ARCHITECTURES)} architectures](../matrix.md)"
+    return f"| runs on | {counted}{text} |\n"
 
 
 def variants(name: str, table: Any, entries: dict[str, dict[str, str]]) -> Iterator[str]:
@@ -98,28 +114,6 @@ def variants(name: str, table: Any, entries: dict[str, dict[str, str]]) -> Itera
             name_cell = f'<span id="{variant.replace("@", "-")}">`{variant}`</span>'
             yield f"| {name_cell} | {entries[variant]['differs']} | {paper} | {row['cost']} |"
         yield ""
-
-
-def architectures() -> tuple[dict[str, Runs], dict[str, str]]:
-    """Where every method runs, from the table that a test keeps true, and its numbered reasons."""
-    text = (ROOT / "tests" / "matrix.md").read_text(encoding="utf-8")
-    cells: dict[str, dict[str, str]] = {}
-    for table in text.split("| method |")[1:]:
-        names = [name.strip(" |") for name in table.partition("\n")[0].split(" | ")]
-        for name, values in TABLE_ROW.findall(table):
-            cells.setdefault(name, {}).update(zip(names, values.split(" | "), strict=True))
-    return {name: _runs(row) for name, row in cells.items()}, dict(FOOTNOTE.findall(text))
-
-
-def _runs(row: Mapping[str, str]) -> Runs:
-    refused: dict[str, tuple[str, ...]] = {}
-    for name, value in row.items():
-        if value.startswith("none"):
-            number = re.sub(r"\D", "", value)
-            refused[number] = (*refused.get(number, ()), name)
-    everywhere = tuple(name for name, value in row.items() if value == "all")
-    partly = tuple(name for name, value in row.items() if value != "all" and not value.startswith("none"))
-    return Runs(everywhere, partly, refused)
 
 
 def _summary(name: str) -> str:

@@ -14,6 +14,12 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 GALLERY = (ROOT / "notebooks" / "gallery" / "README.md").read_text(encoding="utf-8")
 GALLERY_ALT = {name: alt for alt, name in re.findall(r"!\[([^\]]*)\]\(([\w-]+)\.png\)", GALLERY)}
 LINK = re.compile(r"(?<!\[)`(\d\d_\w+)`")  # the name of a notebook
+LONG = 15  # lines: a cell with more is folded
+HIGHEST, HIGHEST_TABLE = 560, 480  # pixels of a picture on the page, and of a table, which scrolls
+LIMIT = 15_000  # pixels of a page, roughly
+SECTION = re.compile(r"^(?=## )", re.MULTILINE)
+FOLD = re.compile(r"<details.*?</details>", re.DOTALL)
+OUTPUT = re.compile(r'<div class="output">.*?</div>', re.DOTALL)
 STYLED = re.compile(r"<style.*?</style>", re.DOTALL)
 
 
@@ -24,7 +30,9 @@ def write(folder: Path) -> None:
         if source.endswith(".ipynb"):
             notebook = nbformat.read(ROOT / source, 4)
             text, pictures = page_of(notebook, Path(source).stem)
-            (folder / Path(page).name).write_text(adapt(text, source, page), encoding="utf-8")
+            for number, part in enumerate(split(text), 1):
+                name = Path(page).name if number == 1 else f"{Path(page).stem}_{number}.md"
+                (folder / name).write_text(adapt(part, source, page), encoding="utf-8")
             for name, picture in pictures.items():
                 (folder / name).write_bytes(picture)
 
@@ -38,7 +46,9 @@ def page_of(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
             text = LINK.sub(_link, cell.source)
             parts.append(text.replace("<details>", '<details markdown="1">'))
             continue
-        parts.append(f"```python\n{cell.source}\n```")
+        code, lines = f"```python\n{cell.source}\n```", cell.source.count("\n") + 1
+        parts.append(code if lines <= LONG else _folded(f"Code, {lines} lines", code))
+        first, more = len(pictures), list[str]()
         for output in cell.outputs:
             data = output.get("data", {})
             if "image/png" in data:
@@ -46,7 +56,8 @@ def page_of(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
                 pictures[name] = b64decode(data["image/png"])
                 tags = [tag.removeprefix("gallery-") for tag in cell.metadata.get("tags", []) if "gallery-" in tag]
                 caption = GALLERY_ALT.get("".join(tags[:1]), f"A figure of the section {heading!r}")
-                parts.append(_picture(name, {"alt": caption} | output.metadata.get("image/png", {})))
+                target = parts if len(pictures) == first + 1 else more
+                target.append(_picture(name, {"alt": caption} | output.metadata.get("image/png", {})))
             elif "text/markdown" in data:
                 parts.append(data["text/markdown"])
             elif "text/html" in data:
@@ -54,7 +65,35 @@ def page_of(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
             else:
                 text = output.get("text", data.get("text/plain", ""))
                 parts.append(f"```{{.text .output}}\n{text.rstrip()}\n```")
+        if more:
+            parts.append(_folded(f"{len(more)} more like it", "\n\n".join(more)))
     return "\n\n".join(parts) + "\n", pictures
+
+
+def split(text: str) -> list[str]:
+    """A page in parts that begin with sections, so that none takes too long to scroll."""
+    first, *sections = SECTION.split(text)
+    title, parts, room = HEADING.findall(first)[0], [first], LIMIT - height(first)
+    for section in sections:
+        room -= height(section)
+        if room < 0:
+            parts.append(f"# {title}, part {len(parts) + 1}\n\n")
+            room = LIMIT - height(section)
+        parts[-1] += section
+    return parts
+
+
+def height(text: str) -> int:
+    """The pixels that a part of a page takes, roughly: its pictures, rows of tables, and lines."""
+    text = FOLD.sub("", text)
+    pictures = sum(map(int, re.findall(r'height="(\d+)"', text)))
+    tables = sum(min(23 * output.count("<tr"), HIGHEST_TABLE) for output in OUTPUT.findall(text))
+    lines = sum(1 + len(line) // 85 for line in OUTPUT.sub("", text).splitlines())
+    return pictures + tables + 20 * lines
+
+
+def _folded(summary: str, text: str) -> str:
+    return f'<details markdown="1"><summary>{summary}</summary>\n\n{text}\n\n</details>'
 
 
 def _link(match: re.Match[str]) -> str:
@@ -64,8 +103,11 @@ def _link(match: re.Match[str]) -> str:
 
 
 def _picture(name: str, metadata: Any) -> str:
-    size = "".join(f' {side}="{metadata[side]}"' for side in ("width", "height") if side in metadata)
-    return f'<img class="output" src="{name}" alt="{escape(metadata["alt"])}"{size}>'
+    """A picture that fits on a screen and leads to itself in its own size."""
+    scale = min(1, HIGHEST / metadata.get("height", HIGHEST))
+    size = "".join(f' {side}="{metadata[side] * scale:.0f}"' for side in ("width", "height") if side in metadata)
+    picture = f'<img class="output" src="{name}" alt="{escape(metadata["alt"])}"{size}>'
+    return f'<a class="output" href="{name}">{picture}</a>'
 
 
 def _table(html: str) -> str:

@@ -18,14 +18,9 @@ PAGES = {
     "notebooks/INDEX.md": "reference/exhibits.md",
     "notebooks/gallery/README.md": "views/gallery.md",
     "nbsal/samples/README.md": "reference/samples.md",
-    ".docs/editions/decoding.md": "editions/decoding.md",  # this and the next lie where the site has them
-    ".docs/editions/mask-lrp.md": "editions/mask-lrp.md",
     **{f"notebooks/{path.name}": f"course/{path.stem}.md" for path in sorted((ROOT / "notebooks").glob("*.ipynb"))},
 }
-WRITTEN = [
-    source for source, page in PAGES.items()
-    if page != "index.md" and source.endswith(".md") and not source.startswith(".docs")
-]  # fmt: skip
+WRITTEN = [source for source, page in PAGES.items() if page != "index.md" and source.endswith(".md")]
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
 

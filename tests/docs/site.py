@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import yaml
 from mkdocs.commands.build import build as build_site
 from mkdocs.config import load_config
 
-from tests.docs import methods, notebooks, reference, repository, views
+from tests.docs import llms, methods, notebooks, reference, repository, search, views
 
 SOURCES = repository.ROOT / ".docs"
 CONFIGURATION = SOURCES / "mkdocs.yml"
@@ -22,13 +23,16 @@ def build(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         pages = Path(temporary) / "pages"
         collect(pages)
-        render(pages, list(expand(navigation(), pages)), folder)
+        nav = list(expand(navigation(), pages))
+        render(pages, nav, folder)
+        llms.write(nav, pages, folder)
+    search.check(folder)
 
 
 def render(pages: Path, nav: list[Any], folder: Path) -> None:
     """Render pages into a folder; a warning, such as that of a link without a target, stops the build with Abort."""
     folders = {"docs_dir": str(pages), "site_dir": str(folder.resolve())}
-    config = load_config(str(CONFIGURATION), nav=nav, strict=True, **folders)
+    config = load_config(str(CONFIGURATION), nav=nav, strict=True, repo_url=repository_url(), **folders)
     config.plugins.run_event("startup", command="build", dirty=False)
     try:
         build_site(config)
@@ -36,12 +40,19 @@ def render(pages: Path, nav: list[Any], folder: Path) -> None:
         config.plugins.run_event("shutdown")
 
 
+def repository_url() -> str | None:
+    """The address of the repository, where pyproject.toml names one; every page then links to it."""
+    project = tomllib.loads((repository.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    addresses: dict[str, str] = {name.lower(): address for name, address in project.get("urls", {}).items()}
+    return addresses.get("repository") or addresses.get("homepage")
+
+
 def collect(pages: Path) -> None:
     """Write every page of the site into a folder: those written by hand, the repository's, and the generated ones."""
     shutil.copytree(SOURCES, pages, ignore=shutil.ignore_patterns(*DATA))
     repository.write(pages)
     notebooks.write(pages / "course")
-    methods.write(pages / "reference" / "methods.md")
+    methods.write(pages / "reference" / "methods")
     reference.write(pages / "reference" / "python")
     views.write(pages)
 
@@ -53,12 +64,12 @@ def navigation() -> list[Any]:
 
 
 def expand(entries: list[Any], pages: Path) -> Iterator[Any]:
-    """The navigation with every "folder/*" replaced by the folder's pages that it does not list."""
+    """The navigation with every entry that ends with "*" replaced by the pages that begin so and are not listed."""
     listed = CONFIGURATION.read_text(encoding="utf-8").split()
     for entry in entries:
         if isinstance(entry, dict):
             yield {name: list(expand(part, pages)) if isinstance(part, list) else part for name, part in entry.items()}
-        elif entry.endswith("/*"):
+        elif entry.endswith("*"):
             paths = (path.relative_to(pages).as_posix() for path in sorted(pages.glob(f"{entry}.md")))
             yield from (path for path in paths if path not in listed)
         else:

@@ -1,16 +1,14 @@
 """The pages of the site: what is generated is whole, a broken link is refused, and every example runs."""
 
-import json
-import re
-
 import markdown
 import nbformat
 import pytest
 from mkdocs.exceptions import Abort
 
 from nbsal.methods import catalogue
+from tests import matrix
 from tests.cases import cases
-from tests.docs import claims, examples, methods, notebooks, repository, site
+from tests.docs import claims, examples, llms, methods, notebooks, repository, search, site
 from tests.docs.repository import ROOT
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *(ROOT / source for source in repository.WRITTEN)]
@@ -18,7 +16,7 @@ GUIDES = sorted(examples.GUIDES.glob("*.md"))
 ELSEWHERE = ("hosts", "plugins", "recipes")  # tests/test_guides.py runs them in processes: they register a method
 PAGES = [
     page
-    for page in (*GUIDES, ROOT / ".docs" / "index.md", ROOT / "README.md")
+    for page in (*GUIDES, ROOT / ".docs" / "index.md", ROOT / "README.md", ROOT / "AGENTS.md")
     if page.stem not in ELSEWHERE and examples.blocks(page)
 ]
 
@@ -54,18 +52,28 @@ def test_every_method_has_a_formula_and_every_variant_says_how_it_differs():
         assert ("differs" if suffix else "formula") in entry and base in formulas, name
 
 
-def test_the_page_of_methods_says_of_every_method_what_the_catalogue_says(tmp_path):
-    methods.write(tmp_path / "methods.md")
-    page = (tmp_path / "methods.md").read_text(encoding="utf-8")
-    runs, reasons = methods.architectures()
-    assert set(runs) == set(catalogue.names())
+def test_the_pages_of_methods_say_of_every_method_what_the_catalogue_says(tmp_path):
+    methods.write(tmp_path / "methods")
+    overview = (tmp_path / "methods" / "index.md").read_text(encoding="utf-8")
     for name, row in catalogue.table().iterrows():
+        page = (tmp_path / "methods" / f"{row['family']}.md").read_text(encoding="utf-8")
         start = page.index(f'id="{name.replace("@", "-")}"' if "@" in name else f"{{ #{name} }}")
-        section = page[start : page.find("### ", start)]
+        section = page[start : page.find("## ", start)]
         assert row["cost"] in section and (row["paper"] in section or "@" in name or row["paper"] == "-"), name
-        assert "@" in name or str(len(runs[name].everywhere)) in section, name
-    assert "gpt2" in sum(runs["alti"].refused.values(), ()) and "bert" in runs["alti"].everywhere
-    assert {number for entry in runs.values() for number in entry.refused} <= set(reasons)
+        assert "@" in name or f"({row['family']}.md#{name})" in overview, name
+
+
+def test_a_method_says_where_it_runs():
+    refusals = [matrix.Refusal("decoder", "gae", name) for name in ("t5", "bart")]
+    assert "30 of 32 architectures" in methods.where(refusals) and "; not bart, t5 |" in methods.where(refusals)
+    refusals += [matrix.Refusal("decoder", "gae", name) for name in matrix.ARCHITECTURES if name != "bert"]
+    assert "1 of 32 architectures](../matrix.md): bert |" in methods.where(refusals)
+
+
+def test_a_page_is_described_by_its_heading_and_first_sentence(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("---\nsearch:\n  boost: 2\n---\n# `a` page { .hero }\n\n| x |\n\n`b` is [c](d.md), 0.5 e. More.\n")
+    assert llms.describe(page) == ("a page", "`b` is c, 0.5 e.")
 
 
 @pytest.mark.some(2)
@@ -115,6 +123,14 @@ def test_outputs_of_a_notebook_become_text_tables_and_pictures():
     assert '<details markdown="1">' in page and "[`02_gradcam_decoding`](02_gradcam_decoding.ipynb)" in page
 
 
+def test_a_long_notebook_becomes_several_pages():
+    picture = '<img height="560">\n'
+    text = f"# A title\n\nwords\n\n## One\n\n{picture * 20}\n## Two\n\n{picture * 10}\n## Three\n\nwords\n"
+    first, second = notebooks.split(text)
+    assert first + second.removeprefix("# A title, part 2\n\n") == text and second.count("## ") == 2
+    assert notebooks.split("# A title\n\n## One\n\nwords\n") == ["# A title\n\n## One\n\nwords\n"]
+
+
 def test_formulas_become_mathml_and_empty_headers_go():
     def convert(text):
         extensions = ["tables", "pymdownx.arithmatex", "tests.docs.markup"]
@@ -136,11 +152,13 @@ def test_the_guide_on_methods_has_the_claims_of_the_notebooks():
     assert text == claims.page(), claims.OUTDATED
 
 
-def test_the_search_ranks_the_guide_on_methods_first(tmp_path):
-    """Other pages say "method" more often; the index of the search has the weight that puts this one before them."""
+def test_a_search_that_does_not_find_its_guide_first_is_noticed(tmp_path):
     (tmp_path / "pages" / "assets").mkdir(parents=True)
-    text = re.sub(r"\]\([^)]*\)", "]", claims.PATH.read_text(encoding="utf-8"))  # the other pages are not here
-    (tmp_path / "pages" / "index.md").write_text(text, encoding="utf-8")
+    (tmp_path / "pages" / "index.md").write_text("# Which method should I use?\n\nAny.\n", encoding="utf-8")
     site.render(tmp_path / "pages", ["index.md"], tmp_path / "site")
-    index = json.loads((tmp_path / "site" / "search" / "search_index.json").read_text(encoding="utf-8"))
-    assert index["docs"][0]["title"].startswith("Which method") and min(doc["boost"] for doc in index["docs"]) > 1
+    assert search.first_pages(tmp_path / "site", ["which method", "lora"]) == {
+        "which method": ["index.html"],
+        "lora": [],
+    }
+    with pytest.raises(LookupError, match="lora"):
+        search.check(tmp_path / "site")

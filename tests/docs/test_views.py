@@ -4,13 +4,11 @@ import nbsal
 from tests.docs import views
 from tests.docs.repository import ROOT
 
-
-def view_of(page):
-    return views.run(views.CODE.search((ROOT / ".docs" / page).read_text(encoding="utf-8"))[1])
+PAGES = ROOT / ".docs"
 
 
 def test_the_first_page_names_the_word_that_a_reader_would():
-    view = view_of("index.md")
+    view = views.view_of(PAGES / "index.md")
     assert ("for", "wonderful") in view.statement.sentence and view.statement.state == "supported"
     subject = nbsal.live.rounded(view.subject)  # which the page runs
     explain = nbsal.Explainer(subject, view.method, layer=view.layer)
@@ -19,5 +17,5 @@ def test_the_first_page_names_the_word_that_a_reader_would():
 
 
 def test_the_audit_on_its_page_finds_what_was_planted():
-    words = view_of("views/audit.md").audit.words.head(2)
+    words = views.view_of(PAGES / "views" / "audit.md").audit.words.head(2)
     assert set(words["word"]) == {'"', "*"} and (words["p_holm"] < 0.05).all() and (words["corrects"] > 10).all()

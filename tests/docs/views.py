@@ -26,12 +26,16 @@ def write(pages: Path) -> None:
     frames = pages / "views" / "frames"
     frames.mkdir()
     for page in sorted([pages / "index.md", *(pages / "views").glob("*.md")]):
-        text = page.read_text(encoding="utf-8")
-        if name := FRAME.search(text):
-            view, path = run(CODE.search(text)[1]), frames / f"{name[1]}.html"  # type: ignore[index]
+        if name := FRAME.search(page.read_text(encoding="utf-8")):
+            view, path = view_of(page), frames / f"{name[1]}.html"
             view.to_html(path, interactive=True, live=bool(view.live_name))
             html = path.read_text(encoding="utf-8")
             path.write_text(html.replace("</body>", f"{TALK}</body>"), encoding="utf-8")
+
+
+def view_of(page: Path) -> Any:
+    """The view that the first Python block of a page makes."""
+    return run(CODE.search(page.read_text(encoding="utf-8"))[1])  # type: ignore[index]
 
 
 def run(code: str) -> Any:

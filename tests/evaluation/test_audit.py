@@ -19,14 +19,15 @@ from nbsal.ablation.decision import DecisionText
 from nbsal.ablation.engine import Ablation
 from nbsal.cli import main
 from nbsal.evaluation.audit import measure
-from nbsal.evaluation.audit.flips import FlipSearch, find_flip
-from nbsal.evaluation.audit.measure import plan_audit
+from nbsal.evaluation.audit.flips import MOST, FlipSearch, find_flip
+from nbsal.evaluation.audit.plan import plan_audit
 from nbsal.evaluation.audit.words import log_odds, random_words, units_of
 from nbsal.evaluation.permutation import fisher_p, gain_p
 from nbsal.explain.sentences.decision_facts import proposed
 from nbsal.model.loading.plain_values import to_plain
 from nbsal.support.errors import Cancelled
 from nbsal.support.progress import Meter
+from tests.cases import cases
 from tests.raising import refuses
 
 SETTINGS = {"least": 2, "progress": False}
@@ -362,6 +363,16 @@ def test_another_model_has_its_own_numbers(explain, reviews):
 def test_the_plan_holds(explain, reviews):
     plan = plan_audit(explain, reviews[0][:16], least=2)
     assert nbsal.audit(explain, reviews[0][:16], **SETTINGS).provenance["passes"] <= plan.passes
+
+
+@cases("text", ["A joy.", "A dull film.", "A slow, long and dull film with a fine end and a poor, silly plot in it."])
+def test_a_mistake_takes_no_more_passes_than_planned(explain, text, monkeypatch):
+    """A decision that no set of words turns takes all, but for those that leave out what is not needed."""
+    monkeypatch.setattr(FlipSearch, "flips", lambda self, hidden: False)
+    row = explain.subject.encode(text)[0]
+    search = FlipSearch(DecisionText(explain.subject, row), Ablation(explain.subject), None, Meter(None))
+    passes = find_flip(search, explain(text)).passes
+    assert passes <= plan_audit(explain, [text]).passes_per_mistake <= passes + MOST
 
 
 def test_what_cannot_be_audited_is_refused(explain, reviews):

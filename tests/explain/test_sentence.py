@@ -240,6 +240,19 @@ def test_a_value_is_told_without_percentages():
     assert said({"prediction": "4.2", "target": "score"}, {"warm": 2}, check) == sentence
 
 
+def test_a_contrast_says_what_its_values_are():
+    words = (Candidate("warm", -2.0, (0,)),)
+    whole, without = Outcome("", -6.3), Outcome("", -3.1)
+    check = Check(words, whole, (without,), (0,), without, (Outcome("", -6.0),) * 2, False, True, drawn=1)
+    facts = POSITIVE | {"target": "negative - positive", "contrary": True}
+    lead = "Why negative − positive (difference of logits: −6.3)?"
+    assert said(facts, {"warm": -2}, check) == f"{lead} Without warm it would be −3.1 (random words: at most −6)."
+    effects = statement(DecisionFacts(**facts, words=[("warm", -2.0, 0)], check=check)).effects
+    assert effects[-1] == ("without one random word (largest change in two draws)", "−6", None)
+    own = said({"prediction": "positive", "target": "negative - positive"}, {"warm": -2}, check)
+    assert own.startswith("positive, explained: negative - positive (difference of logits: −6.3). ")
+
+
 @pytest.mark.parametrize("minor", [",", "the"])
 def test_punctuation_and_short_words_need_half_of_the_largest_effect(minor):
     scores = {minor: 5, "beauty": 3}

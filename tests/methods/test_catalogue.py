@@ -126,7 +126,7 @@ def test_batches_and_padding(load, architecture, name):
     try:
         check(nbsal.Explainer(load(architecture), matrix.method(name)))
     except ModelError as error:  # test_matrix.py tests who refuses what
-        assert error.part in matrix.FOOTNOTES
+        assert error.part in matrix.REASONS
 
 
 @pytest.mark.parametrize("method", SETTINGS, ids=lambda method: method.name)

@@ -177,3 +177,11 @@ def test_a_function_that_cannot_read_a_list_is_refused():
     for model in (lambda text: text.split(), torch.nn.LSTM(4, 4), Estimator):
         with refuses("model"):
             nbsal.load(model)
+
+
+def test_a_function_that_decides_without_probabilities_gives_one_warning():
+    subject = loaded(lambda texts: np.eye(2)[[int("warm" in text) for text in texts]])
+    with pytest.warns(UserWarning, match="probability") as warned:
+        nbsal.Explainer(subject, "occlusion")("A warm film.")
+        nbsal.Explainer(subject, "occlusion")("A dull film.")
+    assert len(warned) == 1

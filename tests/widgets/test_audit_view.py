@@ -12,7 +12,7 @@ from nbsal.ablation.engine import Ablation
 from nbsal.evaluation import cache
 from nbsal.evaluation.audit.result import Audit as FinishedAudit
 from nbsal.render.headline import plain
-from nbsal.render.names import word_name
+from nbsal.render.names import quoted_word, word_name
 from nbsal.render.sheet import Balance, Bar
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Audit, Browse
@@ -181,7 +181,10 @@ def test_a_loaded_audit_shows_each_word_by_itself(audit, tmp_path):
     view = Audit(FinishedAudit.load(tmp_path / "audit.json"), picked=words, opened=3, everywhere=True).wait()
     assert len(view.result.hidden) == 2 and not view.result.everywhere and view._words["hide"] == ""
     assert view._words["rows"] == Audit(audit).wait()._words["rows"]
-    assert all(f"“{word}”: " in str(view._table["rows"]) for word in words) and " together " not in view.to_html()
+    assert (
+        all(f"{quoted_word(word)}: " in str(view._table["rows"]) for word in words)
+        and " together " not in view.to_html()
+    )
     assert "no model" in str(view._table["opened"]) and view._tokens["parts"] == [TEXTS[3]]
     opened = view.result.table.opened
     assert list(opened.scores) == pytest.approx(audit.scores[3], abs=1e-6)

@@ -20,6 +20,7 @@ class Tokens(SimpleNamespace):
     special = (True, False, False, False, True)
     words = (Word("unwarm", 0, 6, 0, (1, 2)), Word("!", 6, 7, 0, (3,)))
     parts = ("unwarm!",)
+    units = ()
     segments = (0,) * 5
     offsets = ((0, 0), (0, 2), (2, 6), (6, 7), (7, 7))
 

@@ -1,5 +1,6 @@
 """The base class of views: requests, the newest result, errors, selection, exports, and the static HTML."""
 
+import inspect
 import json
 import threading
 import time
@@ -100,6 +101,7 @@ def test_unknown_settings_are_refused_and_the_valid_ones_listed(small, explain):
         Highlight(explain, text=TEXT, laeyr=3)
     assert caught.value.value == 3 and {"clip", "gamma", "layer"} < set(caught.value.valid)
     assert not {"status", "_scores"} & set(caught.value.valid)
+    assert {*caught.value.valid} < {*inspect.signature(Highlight).parameters}  # which completion reads
     for source in (small, explain):
         with refuses("text"):
             Highlight(source)

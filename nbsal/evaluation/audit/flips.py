@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 from threading import Event
 from typing import Any
 
@@ -89,14 +90,21 @@ def flip(
     progress: Progress = False,
     cancel: Event | None = None,
 ) -> Flip:
-    """A small set of words whose hiding changes the decision about a text, or changes it to the class `to`.
+    """Find a small set of words whose hiding changes the decision about a text.
 
-    `explainer` may also be a model, as `nbsal.load` takes it, which the default method explains.
     Of texts with at most 12 words, all sets of up to `most` words are tried in order of size, so that the result is the
     smallest. Of longer texts, each word is tried alone (up to 50 words); then words are added by score until the
     decision changes, and those not needed are taken out again: fewer words may do (`exact` is False), and a text whose
-    decision no tried set changes may have one that does. `way` is how words are hidden: "remove", "mask", "pad" or the
-    id of a token in their place.
+    decision no tried set changes may have one that does.
+
+    Args:
+        explainer: An `Explainer`, or a model as `nbsal.load` takes it, which the default method explains.
+        text: A text, or a pair of texts.
+        to: The class that the decision must change to. By default any other.
+        way: How words are hidden: "remove", "mask", "pad", or the id of a token in their place.
+        most: How many words a set has at most.
+        progress: Whether to show a progress bar, or a function that is called with what is done, and of how much.
+        cancel: An event that stops the call.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "occlusion")
@@ -129,7 +137,7 @@ def find_flip(search: "FlipSearch", saliency: Saliency, most: int = MOST, comple
     """
     count = len(search.units)
     most = min(most, count)
-    complete = min(most, complete if count <= EXACT else 1 if count <= SINGLES else 0)
+    complete = min(most, _complete(count, complete))
     sets = search.by_size(complete)
     if sets is None and complete < most:
         sets = search.by_score([score_of(saliency, unit) for unit in search.units], most)
@@ -146,6 +154,18 @@ def find_flip(search: "FlipSearch", saliency: Saliency, most: int = MOST, comple
     words = tuple(search.units[number].text for number in sorted(sets))
     after = labels[search.outcome(sets)]
     return Flip(saliency.text, words, places, before, after, search.confidence(sets), exact, passes, to)
+
+
+def most_passes(count: int) -> int:
+    """The most forward passes for a mistake of an audit, in a text of that many words."""
+    most = min(MOST, count)
+    complete = min(most, _complete(count, COMPLETE))
+    return sum(comb(count, size) for size in range(complete + 1)) + (2 * most - 1 if complete < most else 0)
+
+
+def _complete(count: int, complete: int) -> int:
+    """The size up to which all sets of words are run, of a text with that many words."""
+    return complete if count <= EXACT else 1 if count <= SINGLES else 0
 
 
 class FlipSearch:

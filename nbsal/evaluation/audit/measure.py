@@ -32,7 +32,6 @@ from nbsal.support.validation import (
     check_one_per_text,
     check_texts,
     checked,
-    plural,
     positive_number,
     text_list,
 )
@@ -43,42 +42,6 @@ FIRST = 8  # words of the first stage
 RANDOM = 2  # random words hidden from each text, so that each word has another one beside it
 Chosen = tuple[Mapping[str, int], int]  # words with the texts that name each; how many could have been chosen
 SHARES = (4, 2, 4)  # of the progress: explaining, correcting mistakes, hiding
-
-
-@dataclass(frozen=True)
-class AuditEstimate:
-    """What an audit will run at most: texts that are explained, and forward passes with words hidden."""
-
-    texts: int
-    passes: int
-
-    def __str__(self) -> str:
-        passes = f"at most {self.passes:,} masked forward passes, and those for mistakes"
-        return f"{plural(self.texts, 'text')} to explain, then {passes}"
-
-
-@checked
-def plan_audit(
-    explainer: Any, texts: Iterable[Text], *, least: int = LEAST, candidates: int = CANDIDATES
-) -> AuditEstimate:
-    """What an audit of those texts will run at most, without running the model.
-
-    The words that will be candidates are not known yet, so the most frequent words are counted. A mistake takes a
-    dozen passes more than its text has words, and up to 310 in a text of at most twelve words.
-
-    >>> import nbsal
-    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradxact")
-    >>> print(plan_audit(explain, ["A dull film.", "A dull joy."], least=1))
-    2 texts to explain, then at most 14 masked forward passes, and those for mistakes
-    """
-    explainer = as_explainer(explainer)
-    rows = encode_texts([explainer], check_texts(list(text_list(texts))))[explainer.subject]
-    counts: dict[str, int] = {}
-    for row in rows:
-        for unit in units_of(row):
-            counts[unit.text.casefold()] = counts.get(unit.text.casefold(), 0) + 1
-    most = sorted((count for count in counts.values() if count >= least), reverse=True)[:candidates]
-    return AuditEstimate(len(rows), (1 + RANDOM) * len(rows) + sum(most))
 
 
 @checked
@@ -97,18 +60,25 @@ def audit(
     progress: Progress = True,
     cancel: Event | None = None,
 ) -> Audit:
-    """What a classifier goes by over many texts, and which words are behind its mistakes.
+    """Find the words that a classifier relies on over many texts, and those behind its mistakes.
 
-    `explainer` may also be a model, as `nbsal.load` takes it, which the default method explains.
+    Each word that scores rank high in enough texts is hidden in every text that has it, beside a random other word of
+    the text, and the tables of the `Audit` say what that did. A cancelled call has its cache as the `partial` of its
+    error, and resumes with it. `nbsal.evaluation.plan_audit` says before how much will be run.
 
-    A word is a candidate if in at least `least` texts scores name it, or hiding it corrects a mistake; at most
-    `candidates` are tried. Each is hidden (`way`) in every text that has it, beside a random other word of the text,
-    and the tables say what that did. Without `labels` there are no mistakes, and only what words do to decisions is
-    known. `groups` maps names to a value for each text, such as its source: errors are compared between them. `other`
-    is another model, or another version of it: the same words are hidden from it, and the tables have its numbers too.
-
-    `cache` holds what was run: pass one to repeat an audit with other settings at once. A cancelled call has it as the
-    `partial` of its error, and resumes with it. `plan_audit` says before how much will be run.
+    Args:
+        explainer: An `Explainer`, or a model as `nbsal.load` takes it, which the default method explains.
+        texts: The texts, or pairs of texts.
+        labels: Their true labels. Without them there are no mistakes, only what words do to decisions.
+        groups: Names with a value for each text, such as its source: errors are compared between the values.
+        other: An explainer of another model, or of another version: the same words are hidden from it.
+        least: In how many texts a word must be ranked high, or correct a mistake, to be hidden everywhere.
+        candidates: How many words are hidden at most.
+        way: How words are hidden: "remove", "mask", "pad", or the id of a token in their place.
+        batch_size: How many texts are run together at most.
+        cache: What was run before: pass one to repeat an audit with other settings at once.
+        progress: Whether to show a progress bar, or a function that is called with what is done, and of how much.
+        cancel: An event that stops the call.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "occlusion")

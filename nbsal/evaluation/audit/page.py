@@ -7,10 +7,13 @@ from nbsal.evaluation.audit.word_table import KINDS, adjusted_p, speaks_for
 from nbsal.render import html
 from nbsal.render.headline import percent, phrases
 from nbsal.render.html import ScoredSpan
-from nbsal.render.names import word_name
+from nbsal.render.names import quoted_word, word_name
+from nbsal.render.scores import p_text
 from nbsal.render.sheet import Block, CellTable, Heading, Marked, Sentence, Sheet
 
 WORDS, SLICES, MISTAKES, EXAMPLES = 20, 12, 50, 3  # rows of each table, and texts of a word
+SIGNS = "\N{BLACK DIAMOND} and \N{WHITE DIAMOND}: beyond chance. Random flips: without a random other word."
+ROUNDED = 0.005  # pull that is shown as 0
 BEYOND_CHANCE = "\N{BLACK DIAMOND} beyond chance"
 
 
@@ -34,11 +37,11 @@ def words_table(audit: Any, title: str = "Words", count: int = WORDS) -> list[Bl
     frame, judged = audit.words.head(count), audit.labels is not None
     ends = [""] if audit.other is None else ["", "_other"]
     head = ["Word", "Speaks for", "Texts", "Pull (95 %)"]
-    head += [*(["Corrects", "Breaks", "Excess"] if judged else []), "Flips", "Flips of a random word", "p (Holm)"]
+    head += [*(["Corrects", "Breaks", "Excess"] if judged else []), "Flips", "Random flips", "p (Holm)"]
     rows = []
     for row in frame.to_dict("records"):
         pulls = [tuple(row[f"{name}{end}"] for name in ("pull", "low", "high")) for end in ends]
-        pull = " | ".join(f"{mean:+.2f}{_interval(*ends)}" for mean, *ends in pulls)
+        pull = " | ".join(f"{_pull(mean)}{_interval(*ends)}" for mean, *ends in pulls)
         names = ("corrects", "breaks", "excess", "flips") if judged else ("flips",)
         rest = [
             " | ".join(
@@ -47,8 +50,10 @@ def words_table(audit: Any, title: str = "Words", count: int = WORDS) -> list[Bl
             for name in names
         ]
         named = [word_name(row["word"]), speaks_for(row), row["texts"]]
-        rows.append([*named, pull, *rest, row["flips_random"], _p(adjusted_p(row), KINDS[row["kind"]])])
-    tried = f"{len(audit.words)} words were hidden in every text that has them; {len(frame)} are shown."
+        rows.append(
+            [*named, pull, *rest, row["flips_random"], _p(adjusted_p(row), f"{KINDS[row['kind']][:1]} {row['kind']}")]
+        )
+    tried = f"{len(audit.words)} words were hidden in every text that has them; {len(frame)} are shown. {SIGNS}"
     return _section(title, tried, head, rows)
 
 
@@ -66,16 +71,21 @@ def slices_table(audit: Any, title: str = "Slices", count: int = SLICES) -> list
 
 def _interval(low: float, high: float) -> str:
     """The interval of a mean; one text has none."""
-    return f" ({low:+.2f} to {high:+.2f})" if isfinite(low) else ""
+    return f" ({_pull(low)} to {_pull(high)})" if isfinite(low) else ""
+
+
+def _pull(value: float) -> str:
+    """A pull with its sign, none if it is rounded to 0."""
+    return f"{value:+.2f}".replace("-", "\N{MINUS SIGN}") if abs(value) >= ROUNDED else "0.00"
 
 
 def _p(value: float, kind: str) -> str:
     """An adjusted p-value, and what it says."""
-    return f"{value:.3f} {kind}".rstrip()
+    return f"{p_text(value)} {kind}".rstrip()
 
 
 def mistakes_table(audit: Any, count: int = MISTAKES) -> list[Block]:
-    """The mistakes, with the words behind each."""
+    """The mistakes, with the words whose hiding corrects each."""
     frame = audit.mistakes
     rows = [
         [row.number, _plain(row.text), row.label, f"{row.prediction} {percent(row.confidence)}",
@@ -83,14 +93,14 @@ def mistakes_table(audit: Any, count: int = MISTAKES) -> list[Block]:
         for row in frame.head(count).itertuples()
     ]  # fmt: skip
     counts = f"{len(frame)} mistakes, {int(frame.corrected.sum())} of which hiding some words corrects."
-    return _section("Mistakes", counts, ["No.", "Text", "Label", "Prediction", "Words behind it"], rows)
+    return _section("Mistakes", counts, ["No.", "Text", "Label", "Prediction", "Words that correct it"], rows)
 
 
 def _examples(audit: Any) -> list[Block]:
     """Texts with the first words, with their scores; mistakes first."""
     blocks: list[Block] = []
     for word in dict.fromkeys(audit.words.head(EXAMPLES).word):
-        blocks.append(Heading(phrases(f"Texts with “{word}”")))
+        blocks.append(Heading(phrases(f"Texts with {quoted_word(word)}")))
         spans = [spans_of(audit, int(number)) for number in audit.without(word).number.head(EXAMPLES)]
         blocks += [Marked(parts, html.largest_score(parts), large=False) for parts in spans]
     return blocks

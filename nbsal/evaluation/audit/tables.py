@@ -10,7 +10,7 @@ from nbsal.evaluation.audit.word_table import TESTS
 from nbsal.methods.facts import label_of
 from nbsal.render import html
 from nbsal.render.looks import HUES
-from nbsal.render.names import word_name
+from nbsal.render.names import quoted_word, word_name
 from nbsal.support.lazy import Figure, pandas, pyplot
 from nbsal.support.validation import plural
 
@@ -60,7 +60,7 @@ def sentence(audit: Any) -> str:
     if audit.labels is not None and not wrong:
         return f"No mistake in {plural(count, 'text')}."
     top = frame.iloc[0]
-    name, judged = f"“{html.label(top.word)}”", audit.labels is not None
+    name, judged = quoted_word(top.word), audit.labels is not None
     if not top.kind or (judged and top.kind == "turns"):
         return _without_finding(audit, top)
     if not judged:
@@ -82,7 +82,7 @@ def _without_finding(audit: Any, top: Any) -> str:
 def _turned(row: Any, verb: str) -> str:
     """How many decisions hiding a word changes."""
     decisions = f"{row.flips} of {plural(int(row.texts), 'decision')} about texts with it"
-    return f"“{html.label(row.word)}” {verb} {decisions}{', for and against' * (row.kind == 'turns')}"
+    return f"{quoted_word(row.word)} {verb} {decisions}{', for and against' * (row.kind == 'turns')}"
 
 
 def mistake_sentence(audit: Any) -> str:

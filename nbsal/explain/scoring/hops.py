@@ -153,7 +153,7 @@ def follow(part_rows: Floats, start: int, reader: Reader, hops: Count) -> Hops:
 def follow_answer(answer: Any, rows: Floats, hops: Count) -> Hops:
     """Follow rows of an `Answer`, [part, token of prompt and reply], by the reader that its method needs.
 
-    All hops are always by rows, which solves for them without the model; notebook 09 has the numbers of both ways.
+    All hops are always by rows, which solves for them without the model.
     """
     if not answer.can_follow:
         raise no_rows(answer.method, hops)

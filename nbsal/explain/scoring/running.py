@@ -13,6 +13,7 @@ from nbsal.explain.scoring.score_matrix import ScoreMatrix
 from nbsal.methods.lazy import Method, Perturbation, Subject, reply_trace, targets
 from nbsal.model.target import DIVERGENCE, Target
 from nbsal.model.text.tokens import Encoded, Row
+from nbsal.render.html import visible
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter
@@ -221,6 +222,10 @@ class SpanSaliency(Saliency):
     @property
     def part_names(self) -> tuple[str, ...]:
         return "", "reply so far"
+
+    def __repr__(self) -> str:
+        best = ", ".join(f"{part.label} {part.score:+.3g}" for part in self.ranked_words(3))
+        return visible(f"Saliency({self.caption()}: {best})") if self.row.units else super().__repr__()
 
     def every_layer(self) -> LayerSaliency:
         """The same target explained at every layer, from one forward and one backward pass."""

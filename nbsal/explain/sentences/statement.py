@@ -33,6 +33,7 @@ MOST_ALSO = 3  # other labels of a text that are named
 MOST = 0.5  # share of all absolute scores on special tokens above which the sentence is about the words alone
 NOT_CHECKED = "not checked"
 OCCLUSION = "occlusion"
+CONTRAST = " - "  # between the two targets of one
 Advice = Literal["", "rescue", "search"]
 CALLS = {  # that follow the advice, where there is nothing to press
     "": "",
@@ -61,7 +62,7 @@ class Statement:
     @property
     def notes(self) -> list[str]:
         """The lines below the sentence where there are no bars."""
-        effects = " · ".join(f"{label} {value}" for label, value, _ in self.effects)
+        effects = " · ".join(f"{label}: {value}" for label, value, _ in self.effects)
         badge = self.badge if self.effects else ""
         line = ": ".join(part for part in (badge, self.evidence_line) if part)
         return [note for note in (line, effects, CALLS[self.advice]) if note]
@@ -98,9 +99,9 @@ def statement(facts: DecisionFacts) -> Statement:
 def _lead(facts: DecisionFacts) -> list[Phrase]:
     """The decision: "positive, 99.8 %." or "Why not negative (0.2 %)?"."""
     if facts.contrary:
-        target = facts.target.replace(" - ", " \u2212 ")  # of a contrast
+        target = facts.target.replace(CONTRAST, " \u2212 ")
         why = "Why not " if target == facts.target else "Why "
-        return phrases(why, ("class", target), _target_share(facts), "?")
+        return phrases(why, ("class", target), _target_share(facts) or _difference(facts), "?")
     return phrases(verdict(facts), ".")
 
 
@@ -127,8 +128,16 @@ def _also(facts: DecisionFacts) -> list[Phrase]:
 
 def _explained_value(facts: DecisionFacts) -> str:
     target, prediction = facts.target, facts.prediction
-    named = target != prediction and (f"{target} " in prediction or " - " in target)
-    return f", explained: {target}" if named else ""
+    named = target != prediction and (f"{target} " in prediction or CONTRAST in target)
+    return f", explained: {target}{_difference(facts)}" if named else ""
+
+
+def _difference(facts: DecisionFacts) -> str:
+    """What the values of a contrast are, with that of the whole text, in brackets."""
+    check = facts.check
+    if check is None or check.probable or CONTRAST not in facts.target:
+        return ""
+    return f" (difference of logits: {check.text(check.whole.value)})"
 
 
 def _verdict_without(facts: DecisionFacts, heads_off: HeadsOff) -> list[Phrase]:
@@ -253,7 +262,8 @@ class _Checked:
         if len(check.named) > 1 or (check.named and check.named[0] >= len(check.alone)):
             pairs.append((self._names(check.named), check.together.value))
         if check.largest_random is not None:
-            of = f", the largest change of {len(check.random)}" if len(check.random) > 1 else ""
+            several = len(check.random) > 1
+            of = f" (largest change in {number_word(len(check.random))} draws)" if several else ""
             pairs.append((phrases(f"{self._count()}{of}"), check.largest_random.value))
         values = [(f"without {plain(names)}", value) for names, value in pairs]
         values += [(self._in_way(way), way.outcome.value) for way in check.ways]

@@ -18,6 +18,7 @@ from nbsal.model.loading.stand_in import PassOn, StandIn
 from nbsal.model.text.tokens import WORD, Encoded, Row
 from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.validation import Text, check_texts
+from nbsal.support.warning import warn_once
 
 Predict = Callable[[list[Any]], Any]
 STRUCTURE = ("[PAD]", "[START]", "[PAIR]")  # stand for no text
@@ -25,6 +26,10 @@ PAD, START, PAIR = range(len(STRUCTURE))
 FAMILIES = ("perturbation",)
 PROBE = "A text."
 TINY = 1e-12  # the smallest probability that is told from zero
+ZERO = (
+    f"The function returned a probability of 0, which is read as {TINY}: scores are differences of logarithms, and say "
+    "which words change the decision rather than by how much. Return probabilities instead of decisions."
+)
 
 
 class Vocabulary:
@@ -80,6 +85,8 @@ class BlackBox(StandIn):
         self.base_model(input_ids[..., None].to(self.dtype), attention_mask)
         rows = zip(input_ids.tolist(), attention_mask.tolist(), strict=True)
         values = self._ask([self._text([i for i, m in zip(*row, strict=True) if m]) for row in rows])
+        if self.activation != "none" and min(values.min(), 1 - values.max()) < TINY:
+            warn_once(self, "zero", ZERO)
         logs = np.log(np.clip(values, TINY, None)) if self.activation != "none" else values
         if self.activation == "sigmoid":
             logs = logs - np.log(np.clip(1 - values, TINY, None))

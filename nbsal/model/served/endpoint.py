@@ -21,22 +21,22 @@ MOST_PARALLEL = 256  # requests at a time, each in a thread
 class Endpoint:
     """A language model behind an OpenAI-compatible server, for `nbsal.load`; its replies are explained by hiding.
 
-    `url` is the address that `/completions` is added to, such as "http://127.0.0.1:8000/v1", and `model` the name that
-    the server knows. `key` is by default NBSAL_API_KEY of the environment, or OPENAI_API_KEY if the server is OpenAI's
-    or this machine. A key is sent to another machine over https only, unless `insecure=True`.
-
-    No more than `budget` requests are sent, failed ones included: by all copies together, and with a `cache` by all
-    processes that use this server and model with it, now or later. What the server said is kept in the file `cache`
-    (sqlite), and no request is sent twice; without it, in memory. `tokenizer` is the model's (a folder, a hub id or an
-    object): with it, chat templates are rendered here and units may be tokens; without it, the units are words and
-    larger parts.
-
-    `top` is how many of the likeliest tokens are requested at each place, `timeout` the longest that a request may
-    take, in seconds, and `parallel` how many are sent at a time.
-
-    In place of an address, a function takes pairs of a prompt and a reply, and returns the log-probabilities of the
-    tokens of each reply: those of `tokenizer`, or words, or pairs of a text and its log-probability. In the cache, its
-    results count as those of its code and of what it closes over: an edited function is called anew.
+    Args:
+        url: The address that `/completions` is added to, such as "http://127.0.0.1:8000/v1". Or a function that takes
+            pairs of a prompt and a reply, and returns the log-probabilities of the tokens of each reply: those of
+            `tokenizer`, or words, or pairs of a text and its log-probability. An edited function is called anew.
+        model: The name by which the server knows the model.
+        key: By default NBSAL_API_KEY of the environment, or OPENAI_API_KEY if the server is OpenAI's or this machine.
+        budget: How many requests are sent at most, failed ones included: by all copies together, and with a `cache`
+            by all processes that use this server and model with it, now or later.
+        cache: An sqlite file that keeps what the server said, so that no request is sent twice. By default that is kept
+            in memory.
+        tokenizer: That of the model (a folder, a hub id or an object). With it, chat templates are rendered here and
+            units may be tokens. Without it, units are words and larger parts.
+        top: How many of the likeliest tokens are requested at each place.
+        timeout: The longest that a request may take, in seconds.
+        parallel: How many requests are sent at a time.
+        insecure: Whether a key may be sent to another machine over plain http.
 
     >>> import nbsal
     >>> def replies(pairs):

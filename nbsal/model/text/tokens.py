@@ -22,7 +22,7 @@ WORD = regex.compile(rf"\p{{Han}}\p{{M}}*|(?:{_LETTER})+(?:['’](?:{_LETTER})+)
 
 @dataclass(frozen=True)
 class Word:
-    """A word of the original text, and the indices of the tokens that cover it."""
+    """A word of the original text, or a named part of it, and the indices of the tokens that cover it."""
 
     text: str
     start: int
@@ -33,7 +33,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Row:
-    """One encoded text; every field except `text`, `words` and `dropped` has one entry per token."""
+    """One encoded text; every field has one entry per token, except `text`, `words`, `dropped` and `units`."""
 
     text: Text
     ids: tuple[int, ...]
@@ -44,6 +44,7 @@ class Row:
     types: tuple[int, ...]
     mask: tuple[int, ...]
     dropped: int = 0  # content tokens that were truncated
+    units: tuple[Word, ...] = ()  # parts that have one score for all their tokens, such as documents
 
     def check_fields(self) -> None:
         """Raise ValueError or TypeError if the fields do not fit each other."""
@@ -81,8 +82,11 @@ class Row:
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
-        """The words of the text that have tokens, in reading order."""
-        return tuple(word for segment in range(len(self.parts)) for word in _words(self, segment))
+        """The words of the text that have tokens, in reading order; in place of those of `units`, these."""
+        words = [word for segment in range(len(self.parts)) for word in _words(self, segment)]
+        covered = {token for unit in self.units for token in unit.tokens}
+        rest = [word for word in words if covered.isdisjoint(word.tokens)]
+        return tuple(sorted([*self.units, *rest], key=lambda word: (word.segment, word.start)))
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -17,6 +17,7 @@ from nbsal.explain.answer_page import (
     route_words,
     share_texts,
 )
+from nbsal.explain.answer_spans import hidden_units
 from nbsal.explain.prompt.reading import PromptWithReply, Unit
 from nbsal.explain.prompt.sources import Source
 from nbsal.explain.scoring.hops import Count
@@ -178,12 +179,16 @@ def sources_trait(sources: Sequence[Source], answer: Answer | None = None) -> li
     ]
 
 
-def tokens_trait(reading: PromptWithReply) -> dict[str, Any]:
-    """The tokens of prompt and reply, each in the text of its source; the reply is the last text."""
+def tokens_trait(answer: Answer) -> dict[str, Any]:
+    """The tokens of prompt and reply, each in the text of its source; the reply is the last text.
+
+    What is hidden as one is a word of its source, so that it is shaded and chosen as one.
+    """
+    reading = answer.reading
     prompt, start = reading.prompt, reading.start
     texts = [source.text for source in prompt.sources]
     first, last = reply_span(reading)
-    begins = {unit.tokens[0] for unit in reading.units("word")}
+    begins = {unit.tokens[0] for unit in hidden_units(answer) or reading.units("word")}
     begins |= {start + unit.tokens[0] for unit in reading.reply_units("word")}
     places = []
     for i, (owner, place) in enumerate(zip(prompt.owners, prompt.places, strict=True)):
@@ -270,6 +275,7 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
         "so_far": {"short": COLUMN, "name": SO_FAR},
         "next": [next_text(rivals[:RIVALS]) for rivals in statistics.rivals],
         "linear": answer.linear or answer.hops != 0,
+        "hides_parts": bool(hidden_units(answer)),
         "measured": [] if evidence is None else list(evidence.by_source),
         "parts": [part_trait(result, tokens) for tokens in unique],
     }

@@ -12,9 +12,9 @@ from nbsal.evaluation.audit.result import Audit, Effect
 from nbsal.evaluation.audit.word_table import KINDS, adjusted_p, speaks_for
 from nbsal.explain.saliency import Saliency
 from nbsal.model.text.tokens import Row
-from nbsal.render import html
 from nbsal.render.headline import Phrase, in_row, percent, phrases, plain
-from nbsal.render.names import word_name
+from nbsal.render.names import quoted_word, word_name
+from nbsal.render.scores import p_text
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
 from nbsal.widgets.content.text_table import Listing, Remark, TablePage
@@ -66,7 +66,7 @@ class Hidden:
 
     def sentence(self, audit: Audit) -> list[Phrase]:
         """What hiding the words does to the decisions of the audited model."""
-        names = in_row([[("for", _quoted(word))] for word in self.words])
+        names = in_row([[("for", quoted_word(word))] for word in self.words])
         together = " together" if len(self.words) > 1 else ""
         changed = self.changed(audit)
         if audit.labels is None:
@@ -127,7 +127,7 @@ def headline(audit: Audit) -> list[Phrase]:
     sentence: list[Phrase] = []
     for name, each in zip("AB", models(audit), strict=False):
         text = each.sentence if audit.other is None else f"{' ' * bool(sentence)}{name}: {each.sentence}"
-        quoted = map(_quoted, each.words.word)
+        quoted = map(quoted_word, each.words.word)
         mark = next((word for word in quoted if word in text), "")
         before, _, after = text.partition(mark) if mark else (text, "", "")
         sentence += phrases(before, ("for", mark), after) if mark else phrases(text)
@@ -138,7 +138,7 @@ def headline(audit: Audit) -> list[Phrase]:
 def first_picked(audit: Audit) -> list[str]:
     """The word that the sentence names, if it names one."""
     words = list(dict.fromkeys(audit.words.word))
-    return [word for word in words if _quoted(word) in audit.sentence][:1]
+    return [word for word in words if quoted_word(word) in audit.sentence][:1]
 
 
 def listing_of(audit: Audit, hidden: Sequence[Hidden], part: str | None, everywhere: bool) -> Listing:
@@ -153,7 +153,7 @@ def listing_of(audit: Audit, hidden: Sequence[Hidden], part: str | None, everywh
         return Listing([], None, lambda _: [], lambda text: behind_words(audit, text))
     numbers = list(dict.fromkeys(text for each in hidden for text in each.order(audit)))
     words = [word for each in hidden for word in each.words]
-    names = phrases(*(part for word in words for part in (" or ", ("for", _quoted(word)))))[1:]
+    names = phrases(*(part for word in words for part in (" or ", ("for", quoted_word(word)))))[1:]
     order = "mistakes first" if audit.labels else "changed first"
     heading = phrases(f"{plural(len(numbers), 'text')} with ", names, f", {order}")
     if everywhere:
@@ -166,7 +166,7 @@ def listing_of(audit: Audit, hidden: Sequence[Hidden], part: str | None, everywh
         said = [(each, words) for each, words in found if words is not None]
         if len(hidden) == 1 or not said:
             return said[0][1] if said else None
-        return "", "; ".join(f"{_quoted(each.words[0])}: {words}" for each, (_, words) in said)
+        return "", "; ".join(f"{quoted_word(each.words[0])}: {words}" for each, (_, words) in said)
 
     return Listing(heading, numbers, lambda saliency: places_of(saliency, words), remark, phrases(*sentences))
 
@@ -266,7 +266,7 @@ def behind_words(audit: Audit, number: int) -> Remark | None:
         return None
     if not mistake.words:
         return "", "Hiding a few words does not correct it."
-    names = plain(in_row([[("for", _quoted(word))] for word in mistake.words]))
+    names = plain(in_row([[("for", quoted_word(word))] for word in mistake.words]))
     rule = "no fewer words do" if mistake.exact else "fewer may do"
     return "", f"Hiding {names} corrects it{f'; {rule}' * (len(mistake.words) > 1)}."
 
@@ -284,11 +284,6 @@ def words_heading(audit: Audit) -> str:
     verb = f"{'pull' if audit.labels is None else 'mislead'}{'s' * (1 in (len(words), len(audit.words)))}"
     both_ways = f"; {turns} {'turns' if turns == 1 else 'turn'} decisions, for and against" if turns else ""
     return f"{len(words)} of {plural(len(audit.words), 'word')} {verb} the model beyond chance{both_ways}"
-
-
-def _quoted(word: str) -> str:
-    """A word as sentences name it."""
-    return f"“{html.label(word)}”"
 
 
 def _word(row: Mapping[Any, Any], ends: Sequence[str], most: int, judged: bool) -> Wired:
@@ -334,7 +329,7 @@ def _measured(row: Mapping[Any, Any], label: str, ends: Sequence[str], judged: b
         yield f" · {owner}{did} · pull {pull} ({low} to {high})"
         yield f" · {_signed(row[f'excess{end}'])} too often" if judged else ""
     kind = KINDS[row["kind"]]
-    yield f" · a random word changes {row['flips_random']} · p {adjusted_p(row):.3f}{f' {kind}' if kind else ''}"
+    yield f" · a random word changes {row['flips_random']} · p {p_text(adjusted_p(row))}{f' {kind}' if kind else ''}"
 
 
 def _signed(share: float) -> str:

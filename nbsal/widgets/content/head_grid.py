@@ -15,15 +15,10 @@ from nbsal.support.errors import InputError
 from nbsal.support.lazy import pandas
 from nbsal.support.validation import plural
 
-# Relations as a cell names them, in full and for narrow views; others have their own names.
-WORDS = {
-    "nsubj": ("subject", "sub"),
-    "obj": ("object", "obj"),
-    "amod": ("adjective", "adj"),
-    "advmod": ("adverb", "adv"),
-}
-PLACE = ("place", "fix")
-OWNERS = {"nsubj": "verb", "obj": "verb", "amod": "noun", "advmod": "verb"}  # what the word of a relation belongs to
+# Relations as narrow views name them, and from what to what they lead; others have their own names alone.
+SHORT = {"nsubj": "sub", "obj": "obj", "amod": "adj", "advmod": "adv"}
+ENDS = {"nsubj": "subject to verb", "obj": "object to verb", "amod": "adjective to noun", "advmod": "adverb to verb"}
+POSITIONAL = ("position", "pos")
 KINDS = ("both", "syntactic", "positional", "none", "all")  # of heads that a view can switch on together
 SWITCH_INPUTS = ("kind", "synt", "pos", "toggled")  # traits that decide which heads are on
 MAX_RELATIONS = 3  # in the description of a head
@@ -32,7 +27,7 @@ SYNTAX, POSITION = 0, 1  # hues of cells
 KEYS = Line(
     [
         Tile("follows syntax", hue=SYNTAX),
-        Tile("attends to a fixed place", hue=POSITION),
+        Tile("attends to a fixed position", hue=POSITION),
         Tile("no known pattern"),
         Tile("off", on=False),
     ]
@@ -46,7 +41,7 @@ class HeadCell:
 
     kind: str  # syntactic, positional, both, unnamed (chosen by the user) or none
     on: bool
-    words: list[str]  # what it follows, in full and short: a relation, "place", or nothing
+    words: list[str]  # what it follows, in full and short: a relation, "position", or nothing
     about: str  # what it attends to: names, with a study also shares
     habit: str  # what it is known for, in a few words
 
@@ -56,8 +51,8 @@ class HeadGrid:
     """The heads of a model. `roles` is what each head follows, `initial` which are on before any is toggled.
 
     >>> grid = HeadGrid(HeadMask([[1, 0]], {"obj": [[1, 1]]}), HeadMask([[1, 0]]), [[0, 1]])
-    >>> grid.caption(), [(cell.kind, cell.on, cell.about) for cell in grid.cells[0]]
-    ('2 of 2 heads on', [('both', True, 'object of its verb · fixed place'), ('syntactic', True, 'object of its verb')])
+    >>> grid.caption(), [(cell.kind, cell.about) for cell in grid.cells[0]]
+    ('2 of 2 heads on', [('both', 'obj (object to verb) · fixed position'), ('syntactic', 'obj (object to verb)')])
     """
 
     roles: HeadMask
@@ -155,7 +150,7 @@ class HeadGrid:
         """How many heads are on, and what is known of them."""
         notes = [self.caption()]
         if self.study is not None:
-            notes.append(f"shares of {self.study.rows} positions and of each relation's cases")
+            notes.append(f"studied at {self.study.rows:,} positions")
         elif not self.named.any():
             notes.append(HOW_TO_STUDY)
         return notes
@@ -179,12 +174,12 @@ class HeadGrid:
     def _word(self, block: int, head: int) -> list[str]:
         relations = self._relations(block, head)
         if relations:
-            return list(WORDS.get(relations[0], (relations[0],) * 2))
-        return list(PLACE) if self.roles.positional[block, head] else []
+            return [relations[0], SHORT.get(relations[0], relations[0])]
+        return list(POSITIONAL) if self.roles.positional[block, head] else []
 
     def _names(self, block: int, head: int) -> str:
         names = [_relation_words(name) for name in self._relations(block, head)]
-        names += ["fixed place"] * bool(self.roles.positional[block, head])
+        names += ["fixed position"] * bool(self.roles.positional[block, head])
         return " · ".join(names) or ("chosen by you" if self.roles.unnamed[block, head] else "no known pattern")
 
     def _shares(self, block: int, head: int) -> str:
@@ -201,14 +196,11 @@ class HeadGrid:
     def _habit(self, block: int, head: int) -> str:
         relations = self._relations(block, head)
         if relations:
-            name = relations[0]
-            word = WORDS.get(name, (name,))[0]
-            article = "an" if word in ("adjective", "adverb") else "a"
-            return f"often the {word} of a {OWNERS[name]}" if name in OWNERS else f"often {article} {word}"
+            return f"often {ENDS.get(relations[0], relations[0])}"
         if not self.roles.positional[block, head]:
             return "chosen by you" if self.roles.unnamed[block, head] else "no known pattern"
         offsets = _largest(self._offsets(block, head), 1) if self.study is not None else []
-        words = _offset_words(next(iter(offsets))[0]) if offsets else "at a fixed place"
+        words = _offset_words(next(iter(offsets))[0]) if offsets else "at a fixed position"
         return f"often {words if words.startswith(('at ', 'itself')) else f'the {words}'}"
 
 
@@ -279,7 +271,7 @@ def _largest(shares: dict[Any, Any], count: int) -> Iterable[tuple[Any, float]]:
 
 
 def _relation_words(name: str) -> str:
-    return f"{WORDS[name][0]} of its {OWNERS[name]}" if name in OWNERS else name
+    return f"{name} ({ENDS[name]})" if name in ENDS else name
 
 
 def _offset_words(offset: int) -> str:

@@ -28,7 +28,7 @@ MOST, MANY = 0.5, 0.3  # mean shares of attention from which a word is attended 
 UNMASKED = "the prediction uses all heads: they act on Mask-LRP only"
 MAP_TOO_LONG = "The text is too long for a map of its attention."
 SAVED = "This is a saved page: the attention of another head needs Python."
-ZEROED = "second number: with the output of the heads that are off set to zero"
+ZEROED = "x → y: the probability with all heads, and with the output of those that are off set to zero"
 
 Probabilities = Sequence[tuple[str, float]]  # of classes
 Weights = NDArray[np.float64]  # of attention, [query, key]

@@ -10,6 +10,7 @@ import numpy as np
 
 from nbsal.explain.explained import MOST, Floats, share_texts, share_warning, special_share
 from nbsal.explain.ranked import Ranked, Ranker
+from nbsal.explain.text_sheet import strongest_heading
 from nbsal.model.text.tokens import Row
 from nbsal.render.headline import name_in_sentence
 from nbsal.render.html import label
@@ -35,11 +36,12 @@ def legends(row: Row, rows: Iterable[Floats]) -> list[dict[str, Any]]:
     """The words and shares beside each row of scores of a text."""
     words = _words(row)
     rankers = {level: Ranker(row, level) for level in LEVELS}
+    heading = {"heading": strongest_heading(row)} if row.units else {}
     clean = map(np.nan_to_num, rows)
     return [
         divided(row, scores)
         | {"strongest": _strongest(words, scores)}
-        | {"ranked": {level: _ranked(ranker.strongest(scores)) for level, ranker in rankers.items()}}
+        | {"ranked": {level: _ranked(ranker.strongest(scores)) | heading for level, ranker in rankers.items()}}
         for scores in clean
     ]
 

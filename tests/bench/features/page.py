@@ -1,4 +1,4 @@
-"""The page that compares nbsal with other tools, written from stored results."""
+"""The pages that compare nbsal with other tools, written from stored results."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from tests.bench.jobs import TITLES
 RESULTS = Path(__file__).with_name("results.json")
 SPEED = [Path(__file__).parents[1] / name for name in ("peers.json", "answer_peers.json")]
 JOBS = Path(__file__).parents[1] / "jobs.json"
-PAGE = Path(__file__).parents[3] / ".docs/benchmarks/peers.md"
+FOLDER = Path(__file__).parents[3] / ".docs/benchmarks"
 NOTHING = "–"
 RANKS = {NOTHING: 0, NO: 0, PARTLY: 1, YES: 2}
 INTRODUCTION = """# nbsal beside other tools
@@ -22,7 +22,16 @@ that has the other tools. shap and shapiq are the newest versions that run on Py
 """
 AHEAD = """## Where others are ahead
 
-The features of which another tool has more, and the measured rows in which one is quicker.
+The features of which another tool has more, and the measured rows in which one is quicker
+([all times](peers-time.md)).
+"""
+TIME = """# Time and lines of code beside other tools
+
+The same work done by nbsal and by [other tools](peers.md).
+"""
+NOTES = """# Notes on other tools
+
+What answers other than yes mean, in the tables of [nbsal beside other tools](peers.md).
 """
 FIVE = """## Five jobs
 
@@ -37,10 +46,10 @@ was not run on it: it takes as long as in the first job for each of the mistakes
 TABLES = """## Features
 
 Every answer but the dashes comes from a short program that ran against the installed tool, on tiny random models
-(`tests/bench/features/probe_NAME.py`). "yes": it returned what it should; "partly": with a limit, which the end of the
-page names; "no": it raised an error or was wrong; "–": we know of nothing for it there, so nothing was run. The first
-row counts methods as each tool lists them; captum's count includes variants for layers and neurons, nbsal's leaves out
-variants that reproduce other programs.
+(`tests/bench/features/probe_NAME.py`). "yes": it returned what it should; "partly": with a limit that [the
+notes](peers-notes.md) name; "no": it raised an error or was wrong; "–": we know of nothing for it there, so nothing was
+run. The first row counts methods as each tool lists them; captum's count includes variants for layers and neurons,
+nbsal's leaves out variants that reproduce other programs.
 """
 TEXTS = """`python -m tests.bench.peers --write`: sixteen reviews with `demo/reviews`, or a random Llama where a row
 says so; one thread, CPU seconds with loading, in turn, on a busy machine. The ratio is their time over ours:
@@ -159,24 +168,19 @@ def load(path: Path = RESULTS) -> dict[str, Any]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def page() -> str:
-    """The whole page."""
+def pages() -> dict[str, str]:
+    """The pages by the names of their files."""
     results, speed = load(), [load(path) for path in SPEED]
     better = "\n".join(f"- **{tool}**: {text}" for tool, (_, text) in BETTER.items())
-    parts = [
-        INTRODUCTION,
-        FIVE,
-        _jobs(load(JOBS)),
-        AHEAD,
-        _more(results),
-        _quicker(speed),
-        f"{SOURCES}\n\n{better}\n",
-        TABLES,
-        f"Of the tools in these tables only nbsal has {_alone(results)}.\n",
-    ]
-    parts += [_features(kind, {tool: results[tool] for tool in ("nbsal", *tools)}) for kind, tools in KINDS.items()]
-    parts += ["## Time and lines of code\n", _speed(speed), NEW]
-    return "\n".join([*parts, "## Limits\n", *(_limits(tool, results[tool]) for tool in results)])
+    ahead = [AHEAD, _more(results), _quicker(speed), f"{SOURCES}\n\n{better}\n"]
+    alone = f"Of the tools in these tables only nbsal has {_alone(results)}.\n"
+    tables = [_features(kind, {tool: results[tool] for tool in ("nbsal", *tools)}) for kind, tools in KINDS.items()]
+    parts = {
+        "peers.md": [INTRODUCTION, FIVE, _jobs(load(JOBS)), *ahead, TABLES, alone, *tables, NEW],
+        "peers-time.md": [TIME, _speed(speed)],
+        "peers-notes.md": [NOTES, *(_limits(tool, results[tool]) for tool in results)],
+    }
+    return {name: "\n".join(part) for name, part in parts.items()}
 
 
 def _jobs(jobs: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ def heads(session: Session) -> str:
     blocks = grid.get_by_role("rowheader").all_inner_texts()
     assert columns == [str(k) for k in range(len(columns))] and columns, f"columns {columns}"
     assert [number(block) for block in blocks] == [*range(len(blocks))], f"rows {blocks}"
-    named = grid.get_by_role("gridcell", name=re.compile("object|subject|adjective|adverb"))
+    named = grid.get_by_role("gridcell", name=re.compile("nsubj|obj|amod|advmod"))
     assert named.count(), "no cell names a relation"
     line, before = root.locator(".nbsal-headline"), root.locator(".nbsal-headline").inner_text()
     named.first.click(modifiers=["Shift"])

@@ -75,7 +75,7 @@ export function methodPicker(side: Pick<Side, "method" | "choices" | "ask">) {
 function methodRow({ name, label, summary, cost, signed, unavailable }: MethodChoice, current: boolean) {
   const swatch = h("i", {
     class: signed ? "nbsal-swatch nbsal-two-sided" : "nbsal-swatch",
-    title: signed ? "for and against" : "for only",
+    title: signed ? "evidence for and against" : "evidence for, none against",
   });
   return choiceRow(
     name,

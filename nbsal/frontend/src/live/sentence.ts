@@ -147,7 +147,8 @@ function measured(finding: Finding, check: Check): Pick<Statement, "evidence_lin
   const hidden: [string | Phrase[], Outcome][] = [[namesOf([0], finding, check), alone]];
   if (named.length > 1 || named[0]) hidden.push([namesOf(named, finding, check), together]);
   const largest = check.largestRandom;
-  if (largest) hidden.push([count + (several ? `, the largest change of ${random.length}` : ""), largest]);
+  if (largest)
+    hidden.push([count + (several ? ` (largest change in ${numberWord(random.length)} draws)` : ""), largest]);
   return {
     evidence_line: `${change[0].replace("\u202f%", "")} \u2192 ${change[1]}${beside}`,
     effects: hidden.map(([words, { value }]) => [

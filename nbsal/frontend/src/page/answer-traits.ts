@@ -70,6 +70,8 @@ export interface ReplyFacts {
   follows: boolean;
   /** Whether the sum of some rows of scores explains the sum of their tokens. */
   linear: boolean;
+  /** Whether parts of sources are hidden as one, which are then words of them. */
+  hides_parts: boolean;
   /** The sources that were left out, in the order of `changes`, and the whole reply with its words and sentences. */
   measured: number[];
   parts: AnswerPart[];

@@ -103,8 +103,9 @@ export interface Legend extends Shares {
   ranked: Record<Level, RankedList>;
 }
 
-/** The strongest words, and the power of ten of their numbers. */
+/** The strongest words, and the power of ten of their numbers; of parts that are scored as one, another heading. */
 export interface RankedList {
+  heading?: string;
   power: string;
   rows: RankedRow[];
 }

@@ -184,7 +184,13 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
           mark.classList.toggle("nbsal-hidden", gone[Number(mark.dataset.mark)]);
       }
     },
-    /** The words of all sources with their scores, to find the strongest. */
-    words: () => cards.flatMap(({ text }) => text.words()),
+    /** The words of all sources with their scores, to find the strongest; a whole source has a name. */
+    words: () =>
+      cards.flatMap(({ text }, number) =>
+        text.words().map((word) => ({
+          ...word,
+          name: word.text.trim() === data?.parts[number].trim() ? data.sources[number].name : "",
+        })),
+      ),
   };
 }

@@ -51,7 +51,7 @@ export function answerMarks({ tokens, parts, sources, reply }: AnswerData, part:
   const isReply = part === parts.length - 1;
   const unit = isReply && level === "document" ? "word" : level;
   const starts =
-    unit === "sentence"
+    unit === "sentence" && (isReply || !reply.hides_parts) // or else a part that is hidden as one is a word
       ? new Set(isReply ? reply.sentences.map((token) => token + reply.start) : sources[part].sentences)
       : null;
   const places = tokens.map((token, i) => ({

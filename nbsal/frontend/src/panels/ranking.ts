@@ -52,11 +52,11 @@ export function markList(context: TextContext, label: string, name = "nbsal-rank
 export function ranking(context: TextContext) {
   const words = markList(context, "Strongest words");
   const { node, heading, note } = panel("nbsal-evidence", words.list);
-  heading.textContent = "Strongest words";
   return {
     node,
     /** @param alone what hiding a word does, of those that were hidden */
-    draw({ power, rows }: RankedList, unitName: string, alone: Statement["alone"]) {
+    draw({ heading: title = "Strongest words", power, rows }: RankedList, unitName: string, alone: Statement["alone"]) {
+      heading.textContent = title;
       const effects = new Map(alone.map(([tokens, effect]) => [String(tokens), effect]));
       words.list.classList.toggle("nbsal-tested", alone.length > 0);
       note.textContent = [unitName, power].filter(Boolean).join(" \u00b7 ");

@@ -4,6 +4,7 @@ import { h } from "../page/dom";
 import type { ColourScale } from "./colour";
 
 const ENDS = ["against", "for"];
+const ONE_SIDED = " (nothing shown against)";
 
 export function legend() {
   const ramp = h("i", { class: "nbsal-ramp" });
@@ -27,8 +28,8 @@ export function legend() {
       const twoSided = signed && negative;
       node.classList.remove("nbsal-invisible");
       low.className = twoSided ? "nbsal-word-against" : "";
-      high.textContent = signed ? ends[1] : `${ends[1]} only`;
-      low.textContent = twoSided ? ends[0] : "0";
+      high.textContent = signed ? ends[1] : ends[1] + ONE_SIDED;
+      low.textContent = twoSided ? ends[0] : "0\u202f%";
       ramp.classList.toggle("nbsal-one-sided", !twoSided);
       unit.textContent = strongest && `\u00b7 100 % = ${strongest}`;
       node.title = `${strongest} ${score}`.trim();

@@ -295,8 +295,8 @@ function otherReply(title: Node, likelihood: string, text: string) {
 }
 
 /** The name of the strongest word, for the legend. */
-function strongestOf(words: { text: string; score: number }[]) {
+function strongestOf(words: { text: string; score: number; name?: string }[]) {
   const most = largestOf(words.map(({ score }) => score));
   const word = words.find(({ score }) => most > 0 && Math.abs(score) === most);
-  return word ? `\u201c${word.text.trim().slice(0, 24)}\u201d` : "";
+  return word ? word.name || `\u201c${word.text.trim().slice(0, 24)}\u201d` : "";
 }

@@ -22,7 +22,7 @@ const NOT_STUDIED = "This model has no head study. Run one in Python:";
 const HOW_TO_STUDY = "study = nbsal.heads.study(subject, parses)";
 const KEYS: [string, string][] = [
   ["syntactic", "follows syntax"],
-  ["positional", "attends to a fixed place"],
+  ["positional", "attends to a fixed position"],
   ["none", "no known pattern"],
   ["off", "off"],
 ];
