@@ -1,16 +1,17 @@
-"""Numbers that notebooks cite for other texts and seeds: `python -m tests.claims 02` (or 03 to 08; `--quick`: 3 texts).
+"""Numbers that notebooks cite for other texts and seeds: `python -m tests.claims 02` (03, 04, 07, 08).
 
-Benchmark texts come from the folder that NBSAL_DATA names. A notebook takes one to ten minutes.
+Benchmark texts come from the folder that NBSAL_DATA names. A notebook takes one to ten minutes. `--quick`
+takes three texts.
 """
 
 import argparse
 
-from tests.claims.decoding import notebook_02, notebook_05
+from tests.claims.decoding import notebook_02
 from tests.claims.judging import notebook_08
 from tests.claims.own_model import notebook_07
-from tests.claims.relevance import notebook_03, notebook_04, notebook_06
+from tests.claims.relevance import notebook_03, notebook_04
 
-PARTS = (notebook_02, notebook_03, notebook_04, notebook_05, notebook_06, notebook_07, notebook_08)
+PARTS = (notebook_02, notebook_03, notebook_04, notebook_07, notebook_08)
 
 
 def main() -> None:
