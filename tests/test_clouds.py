@@ -94,6 +94,13 @@ def test_the_default_table_is_that_of_wikitext(reviews):
     assert [clouds.plain_token(token) for token in ("Ġthe", "▁The", "##ing", "▁")] == ["the", "the", "##ing", "▁"]
 
 
+def test_no_type_of_a_cloud_is_smaller_than_asked(monkeypatch):
+    """A word of hardly any weight is a speck beside heavy ones, or as large as asked."""
+    monkeypatch.setattr("wordcloud.WordCloud.to_image", lambda drawn: [size for _, size, *_ in drawn.layout_])
+    cloud = clouds.Cloud({"a": {"heavy": 1.0} | {f"light{n}": 0.02 for n in range(9)}})
+    assert min(cloud.wordcloud("a")) < 10 <= 40 <= min(cloud.wordcloud("a", smallest=40))
+
+
 def test_clouds_are_drawn():
     cloud = clouds.rank(saliencies(), EQUAL)
     image, again = cloud.wordcloud("LABEL_1", seed=1), cloud.wordcloud("LABEL_1", seed=1)

@@ -16,6 +16,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from nbsal.figures import style
+from nbsal.render import colours
+from nbsal.render.html import ScoredSpan
 from tests import gallery, pictures, publish
 from tests.cases import cases
 
@@ -165,22 +168,47 @@ def test_cleaning_removes_what_depends_on_the_run():
 
 def test_pictures_shrink_until_a_notebook_is_small(monkeypatch):
     """Areas keep their colours; what changes is the blur at the edges of letters, here a row of random pixels."""
-    pixels = np.full((300, 300, 3), (253, 231, 207), np.uint8)
-    pixels[:100] = (230, 126, 16)
+    strong, pale = pictures.RAMPS[0][[-1, 2]].round().astype(np.uint8)
+    pixels = np.full((300, 300, 3), pale, np.uint8)
+    pixels[:100] = strong
     pixels[150, :] = np.random.default_rng(0).integers(0, 256, (300, 3))
     picture = b64encode(pictures.with_palette(Image.fromarray(pixels))).decode()
     monkeypatch.setattr(pictures, "SMALL", 1000)
     sizes = []
-    for most, colours, width in ((1_000_000, 128, 300), (len(picture), 64, 300), (1, 24, 169)):
+    for most, count, width in ((1_000_000, 128, 300), (len(picture), 64, 300), (1, 32, 169)):
         monkeypatch.setattr(pictures, "NOTEBOOK", most)
         output = nbformat.v4.new_output("display_data", {"image/png": picture})
         pictures.fit(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=[output])]))
         image = Image.open(BytesIO(b64decode(output.data["image/png"])))
         after = np.asarray(image.convert("RGB"))
-        assert image.mode == "P" and len(image.getcolors()) <= colours and image.width == width
-        assert (after[10] == (230, 126, 16)).all() and (after[-10] == (253, 231, 207)).all()
+        assert image.mode == "P" and len(image.getcolors()) <= count and image.width == width
+        assert (after[10] == strong).all() and (after[-10] == pale).all()
         sizes.append(len(output.data["image/png"]))
     assert sizes == sorted(sizes, reverse=True) and output.metadata["image/png"] == {"width": 150, "height": 150}
+
+
+@pytest.mark.parametrize("count", pictures.COLOURS)
+def test_published_pictures_keep_the_colours_of_both_signs(count):
+    """Words of every strength, for and against, among much else: each has a shade of its own sign, and never a grey."""
+    strengths = [step / 40 for step in range(40, -41, -1)]
+    spans = [[ScoredSpan(f"word{n} ", score) for n, score in enumerate(strengths)]]
+    other = np.random.default_rng(0).integers(0, 256, (500, 3), np.uint8)  # takes places in the palette
+    drawn = Image.open(BytesIO(style.png_bytes(style.texts([("scores", spans, 1.0)], "note")))).convert("RGB")
+    before = np.concatenate([np.asarray(drawn), np.resize(other, (20, drawn.width, 3))]).astype(int)
+    picture = pictures.with_palette(Image.fromarray(before.astype(np.uint8)), count)
+    after = np.asarray(Image.open(BytesIO(picture)).convert("RGB")).astype(int)
+    shown = set()
+    for hue, sign in ((colours.FOR, 1), (colours.AGAINST, -1)):
+        steps = {tuple(shade) for shade in pictures.shades(hue).round().astype(int).tolist()}
+        for score in strengths:
+            (r, g, b), opacity = colours.colour(score, 1.0)
+            if score * sign > 0.1:
+                fill = np.rint(255 + opacity * (np.array([r, g, b]) - 255))
+                area = np.abs(before - fill).max(2) <= 1
+                published = set(map(tuple, after[area].tolist()))
+                assert area.any() and published <= steps - {colours.WHITE}, (score, published)
+                shown |= published
+    assert len(shown) == 2 * pictures.STEPS  # all shades of both signs
 
 
 @cases("trace", ["/home/me/x", "/tmp/abc", r"C:\\Users\\me", "0x7f00dead", "2026-01-01 10:00"])

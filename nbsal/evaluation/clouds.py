@@ -77,11 +77,18 @@ class Cloud:
         return float(frame["shared"].sum() / (len(frame) * count))
 
     def wordcloud(
-        self, label: str, count: int = 50, size: tuple[int, int] = (600, 300), seed: int = 0, colour: str | None = None
+        self,
+        label: str,
+        count: int = 50,
+        size: tuple[int, int] = (600, 300),
+        seed: int = 0,
+        colour: str | None = None,
+        smallest: int = 1,
     ) -> Any:
         """An image of the first tokens of a class, with larger type for larger weights.
 
-        Each class has a `colour` of its own by default.
+        Each class has a `colour` of its own by default. `smallest` is the size in pixels below which no type falls; the
+        type is then less different in size, and tokens for which there is no place are left out.
         """
         from matplotlib.colors import is_color_like
 
@@ -92,7 +99,7 @@ class Cloud:
         if not weights:
             message = f"No {self.unit} has a positive weight for label={label!r}, so there is nothing to draw."
             raise InputError(message, argument="label", value=label)
-        return draw_words(weights, colour or colours.class_colour(self.labels.index(label)), size, seed)
+        return draw_words(weights, colour or colours.class_colour(self.labels.index(label)), size, seed, smallest)
 
     def display(self, token: str) -> str:
         """A token or word of this cloud as a picture shows it."""
@@ -138,8 +145,10 @@ class Cloud:
 
 
 @checked
-def draw_words(weights: Mapping[str, float], colour: str, size: tuple[int, int] = (600, 300), seed: int = 0) -> Any:
-    """An image of words whose type is as large as their weights."""
+def draw_words(
+    weights: Mapping[str, float], colour: str, size: tuple[int, int] = (600, 300), seed: int = 0, smallest: int = 1
+) -> Any:
+    """An image of words whose type is as large as their weights; with `smallest` as in `Cloud.wordcloud`."""
     from wordcloud import WordCloud
 
     picture = WordCloud(
@@ -147,8 +156,8 @@ def draw_words(weights: Mapping[str, float], colour: str, size: tuple[int, int] 
         height=size[1],
         font_path=fonts.best_font(weights),
         prefer_horizontal=1,
-        relative_scaling=1,
-        min_font_size=1,
+        relative_scaling=1 if smallest == 1 else 0.3,
+        min_font_size=smallest,
         margin=max(2, size[1] // 40),  # pixels, so that words do not touch
         random_state=seed,
         max_words=len(weights),

@@ -3,7 +3,6 @@
 Without benchmark tables, the samples bundled with nbsal stand in for them, and every figure says so.
 """
 
-import json
 import os
 import re
 import time
@@ -15,7 +14,7 @@ from typing import Any
 
 import nbsal
 from nbsal import heads
-from nbsal.evaluation import clouds, data
+from nbsal.evaluation import data
 from nbsal.evaluation.cache import Cache, explain_texts
 from nbsal.evaluation.clouds import Cloud
 from nbsal.evaluation.groups import Groups, evaluate_groups
@@ -24,6 +23,7 @@ from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliencies
 from nbsal.figures.arguments import Models, NamedModel, class_numbers
 from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS
+from nbsal.figures.store import Store
 from nbsal.heads.counts import HeadStudy
 from nbsal.model.subject import Subject
 from nbsal.support.errors import InputError, TableMissing
@@ -209,17 +209,14 @@ class Build:
 
     def clouds(self, explainers: Mapping[str, Explainer], rows: TableTexts) -> dict[str, Cloud]:
         """Return the class clouds of each explainer; each is stored, and read in later runs."""
-        folder = self.folder(rows.table) / f"clouds-{self._source(rows.table)}-{len(rows.texts)}"
-        folder.mkdir(parents=True, exist_ok=True)
-        class_clouds = {}
-        for name, explain in explainers.items():
-            path = folder / f"{_slug(name)}.json"
-            if not path.exists():
-                self.check_time()
-                cloud = clouds.rank(self.explanations({name: explain}, rows)[name])
-                path.write_text(json.dumps(cloud.weights), encoding="utf-8")
-            class_clouds[name] = Cloud(json.loads(path.read_text(encoding="utf-8")))
-        return class_clouds
+        store = Store(self.folder(rows.table))
+        name = f"clouds-{self._source(rows.table)}-{len(rows.texts)}"
+
+        def explained(label: str) -> Saliencies:
+            self.check_time()
+            return self.explanations({label: explainers[label]}, rows)[label]
+
+        return {label: store.cloud(name, label, partial(explained, label)) for label in explainers}
 
     def explanations(self, explainers: Mapping[str, Explainer], rows: TableTexts) -> dict[str, Saliencies]:
         """Explain all texts; explanations that this run has computed before come from the cache."""

@@ -19,20 +19,21 @@ from nbsal.evaluation.results import Results
 from nbsal.explain.saliency import Saliency
 from nbsal.figures import style
 from nbsal.figures.tables import score_table, style_frame
-from nbsal.methods.labels import look
 from nbsal.model.subject import Subject
 from nbsal.passes import trace
 from nbsal.render import colours, html
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Styler
-from nbsal.support.validation import checked
+from nbsal.support.validation import Text, checked
 
 TOP = 50  # tokens per class, in clouds and tables
 CLOUD_DPI = 240
+LEGIBLE = 20  # pixels at that resolution: the smallest type in a cloud, 8 pixels on a page
 COUNTS = tuple(range(10, 101, 10))
 VIEW = {"elev": 22, "azim": 38}
 AXIS_ENDS = ((1, 0, -0.12), (0, 1, -0.12), (0, 0, 1.06))  # below or above the point of each axis at 1
+SHARES = {"revealing": "share of tokens revealed", "hiding": "share of tokens hidden"}
 NEAR = 0.06  # distance between points of Figure 1 that share a label
 
 
@@ -66,6 +67,57 @@ def decoded_path(subject: Subject, text: str = "big dog") -> pandas.DataFrame:
         points = np.sqrt(np.column_stack([shares, np.clip(1 - shares.sum(1), 0, None)]))
         rows += [(layer, name, *point) for name, point in zip(names, points.tolist(), strict=True)]
     return pandas.DataFrame(rows, columns=["layer", "token", *names, "others"])
+
+
+@checked
+def own_token_shares(subject: Subject, texts: Iterable[Text]) -> pandas.Series:
+    """How surely each layer still says its own tokens: the LM head's mean probability of the token at its position.
+
+    >>> import nbsal
+    >>> own_token_shares(nbsal.load("demo/reviews"), ["A joy.", "A bore."]).round(1).tolist()[0]
+    1.0
+    """
+    rows = []
+    for text in texts:
+        encoded = subject.encode(text)
+        content = list(encoded[0].content)
+        ids = torch.tensor([encoded[0].ids[i] for i in content], device=subject.device)
+        hidden = trace.record(subject, encoded, needs={"hidden"}).hidden
+        shares = [subject.lm_head.probabilities(hidden[k][0, content], ids) for k in range(subject.depth + 1)]
+        rows.append(torch.stack([each.diagonal() for each in shares]).double().cpu().numpy())
+    means = np.concatenate(rows, 1).mean(1)
+    return pandas.Series(means, index=[f"l{layer}" for layer in range(subject.depth + 1)], name="own token")
+
+
+@checked
+def best_layer(results: Results, method: str = "decoded Grad-CAM") -> int:
+    """The layer of a method with the largest difference between the areas under the Revealing and the Hiding curve.
+
+    Explainers are named as in `layer_curves`.
+
+    >>> import nbsal
+    >>> from nbsal.figures.explainers import by_label
+    >>> explainers = by_label(nbsal.load("demo/reviews"), ["Grad-CAM l0", "Grad-CAM l5"])
+    >>> results = nbsal.evaluation.games(explainers, ["A warm film.", "A dull bore."], random=0, progress=False)
+    >>> best_layer(results, "Grad-CAM") in (0, 5)
+    True
+    """
+    areas = results.auc().pivot(index="explainer", columns="game", values="auc")
+    gaps, layers = areas["revealing"] - areas["hiding"], _layers_of(results, method)
+    return layers[max(layers, key=lambda name: gaps[name])]
+
+
+def _layers_of(results: Results, method: str) -> dict[str, int]:
+    """The layers of the explainers that are named after a method and its layer."""
+    pattern = rf"{re.escape(method)} l(\d+)"
+    layers = {name: int(match[1]) for name in results.explainers if (match := re.fullmatch(pattern, name))}
+    if not layers:
+        raise InputError(
+            f"No explainer is named '{method} l<layer>'. The results have: {', '.join(results.explainers)}.",
+            argument="method",
+            value=method,
+        )
+    return layers
 
 
 @style.draw_figure
@@ -138,8 +190,8 @@ def game_curves(results: Results, explainers: Sequence[str] | None = None) -> Fi
     >>> [ax.get_title() for ax in game_curves(results).axes]
     ['revealing ↑', 'hiding ↓']
     """
-    metric = results.metric
-    return style.curve_panels(results, explainers, dict.fromkeys(results.measures, metric.value), metric.point, 3.0)
+    labels = {game: (SHARES.get(game, results.metric.point), results.metric.value) for game in results.measures}
+    return style.curve_panels(results, explainers, labels, 3.4)
 
 
 @style.draw_figure
@@ -157,24 +209,16 @@ def layer_curves(results: Results, method: str = "decoded Grad-CAM") -> Figure:
     >>> [ax.get_title() for ax in layer_curves(results, "Grad-CAM").axes[:2]]
     ['even layers, revealing ↑', 'odd layers, revealing ↑']
     """
-    pattern = rf"{re.escape(method)} l(\d+)"
-    layers = {name: int(match[1]) for name in results.explainers if (match := re.fullmatch(pattern, name))}
-    if not layers:
-        raise InputError(
-            f"No explainer is named '{method} l<layer>'. The results have: {', '.join(results.explainers)}.",
-            argument="method",
-            value=method,
-        )
+    layers = _layers_of(results, method)
     random = [name for name in results.explainers if name == "random"]
+    looks = style.line_looks([*layers, *random])
     figure, axes = style.panels(2, 2, 3.1, 2.6)
     for row, measure in zip(axes, results.measures, strict=True):
         for parity, ax in enumerate(row):
-            for name, layer in layers.items():
-                if layer % 2 == parity:
-                    style.draw_curves(ax, results, measure, [name])
-            style.draw_curves(ax, results, measure, random)
+            chosen = [name for name, layer in layers.items() if layer % 2 == parity]
+            style.draw_curves(ax, results, measure, [*chosen, *random], looks, bands=False)
             title = f"{('even', 'odd')[parity]} layers, {results.heading(measure)}"
-            style.set_titles(ax, title, results.metric.point, results.metric.value)
+            style.set_titles(ax, title, SHARES.get(measure, results.metric.point), results.metric.value)
     style.add_legend(figure, list(axes[0]))
     return figure
 
@@ -211,11 +255,11 @@ def overlap_counts(panels: Mapping[str, Mapping[str, Cloud]], counts: Sequence[i
     """
     figure, axes = style.panels(1, len(panels), 3.4, 4.0)
     for ax, (name, clouds) in zip(axes[0], panels.items(), strict=True):
-        for number, (explainer, cloud) in enumerate(clouds.items()):
-            shared = [int(cloud.shared(count)["shared"].sum()) for count in counts]
-            line = look(explainer, number)
-            label = html.visible(explainer)
-            ax.plot(list(counts), shared, line.line, color=line.colour, label=label, marker=line.marker, markersize=3.5)
+        shared = {
+            explainer: np.array([(k, cloud.shared(k)["shared"].sum()) for k in counts]).T
+            for explainer, cloud in clouds.items()
+        }
+        style.draw_lines(ax, shared, style.line_looks(list(shared)))
         style.set_titles(ax, name, "top k tokens", "tokens in more than one class")
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22))  # outside, since curves fill the plot
     return figure
@@ -225,7 +269,8 @@ def overlap_counts(panels: Mapping[str, Mapping[str, Cloud]], counts: Sequence[i
 def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP, classes: Sequence[str] | None = None) -> Figure:
     """Figures 9, 10 and 11 of Hou and Castanon (2023): word clouds of the top tokens of every predicted class.
 
-    Each explainer has one row, each class a column, in the order of `classes` or else of the alphabet.
+    Each explainer has one row, each class a column, in the order of `classes` or else of the alphabet. No type is too
+    small to be read, so a panel may lack the last of many tokens.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -241,7 +286,7 @@ def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP, classes: Sequence
         for ax, label in zip(axes[number], labels, strict=True):
             style.hide_axes(ax)
             if label in cloud.labels and any(weight > 0 for weight in cloud.weights[label].values()):
-                image = cloud.wordcloud(label, count, pixels, colour=colours.class_colour(labels.index(label)))
+                image = cloud.wordcloud(label, count, pixels, 0, colours.class_colour(labels.index(label)), LEGIBLE)
                 ax.imshow(np.asarray(image), interpolation="bilinear", aspect="auto")
             style.set_titles(ax, "" if number else f"predicted {label}")
         axes[number][0].set_ylabel(html.label(explainer, 30), fontsize=style.SMALL)
@@ -258,18 +303,39 @@ def shared_tokens(clouds: Mapping[str, Cloud], first: str, second: str, count: i
     >>> shared_tokens({"gradcam": cloud}, "negative", "positive").data["tokens"].item()
     'film, a'
     """
-    rows: dict[str, tuple[Any, Any]] = {}
-    for explainer, cloud in clouds.items():
-        missing = {first, second} - set(cloud.labels)
-        if missing:
-            rows[explainer] = (0, f"never predicted: {', '.join(sorted(missing))}")
-            continue
-        pairs = cloud.shared(count).set_index(["first", "second"])
-        pair = (first, second) if (first, second) in pairs.index else (second, first)
-        rows[explainer] = (pairs.at[pair, "shared"], pairs.at[pair, f"{cloud.unit}s"] or "(none)")
+    rows = {explainer: _shared(cloud, first, second, count) for explainer, cloud in clouds.items()}
     frame = pandas.DataFrame.from_dict(rows, orient="index", columns=["shared", "tokens"])
     styled = style_frame(frame, f"Tokens in the top {count} of both {first} and {second}")
     return styled.set_properties(subset=["tokens"], **{"text-align": "left", "white-space": "normal"})
+
+
+@checked
+def shared_token_columns(
+    clouds: Mapping[str, Cloud], pairs: Mapping[str, tuple[str, str]], count: int = TOP
+) -> pandas.DataFrame:
+    """Several of Tables 3 to 9 of Hou and Castanon (2023) as one: a column for each of the `pairs`, by its title.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
+    >>> cloud = nbsal.clouds.rank(explain.map(["A joyful film", "A dull film"], progress=False))
+    >>> shared_token_columns({"gradcam": cloud}, {"Table 9": ("negative", "positive")})["Table 9"].item()
+    '2: film, a'
+    """
+    columns = {}
+    for title, (first, second) in pairs.items():
+        cells = (_shared(cloud, first, second, count) for cloud in clouds.values())
+        columns[title] = [f"{number}: {tokens}" if number else "0" for number, tokens in cells]
+    return pandas.DataFrame(columns, index=list(clouds))
+
+
+def _shared(cloud: Cloud, first: str, second: str, count: int) -> tuple[int, str]:
+    """How many of the top tokens two classes share, and which."""
+    missing = {first, second} - set(cloud.labels)
+    if missing:
+        return 0, f"never predicted: {', '.join(sorted(missing))}"
+    rows = {frozenset((row[0], row[1])): (row[2], row[3]) for row in cloud.shared(count).to_numpy().tolist()}
+    number, tokens = rows[frozenset((first, second))]
+    return number, tokens or "(none)"
 
 
 @checked
@@ -290,17 +356,21 @@ def area_table(
 
 
 @checked
-def highlights(saliencies: Mapping[str, Saliency]) -> Figure:
+def highlights(saliencies: Mapping[str, Saliency | Sequence[Saliency]]) -> Figure:
     """The examples of section A.5: a text as each explainer highlights it, with the model's prediction.
+
+    With a sequence of explanations for each explainer, several texts stand below each other.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
     >>> len(highlights({"gradcam": explain("A warm and funny film.")}).axes)
     1
     """
+    rows = {name: [each] if isinstance(each, Saliency) else list(each) for name, each in saliencies.items()}
     texts = [
-        (f"{name}: predicted {saliency.outcome()}", saliency.scored_spans(), saliency.largest)
-        for name, saliency in saliencies.items()
+        (f"{name}: predicted {saliency.outcome()}" if first else name, saliency.scored_spans(), saliency.largest)
+        for several in zip(*rows.values(), strict=True)
+        for first, name, saliency in zip((True, *[False] * len(rows)), rows, several, strict=False)
     ]
-    note = "Colours are scaled to each text's largest score. Evidence against the class is underlined."
+    note = "Colours are scaled to each text's largest score. Evidence against the class is underlined unless faint."
     return style.texts(texts, note)

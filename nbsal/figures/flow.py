@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.patches import ConnectionPatch
 from torch import Tensor
 
 from nbsal.figures import style
@@ -15,7 +13,7 @@ from nbsal.methods.propagation import MaskLRP
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
 from nbsal.passes import trace
-from nbsal.passes.lrp.mode import AttentionFilter
+from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMaps
 from nbsal.support.arrays import Floats
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.validation import Text, checked
@@ -65,17 +63,10 @@ def through_block(subject: Subject, text: Text, block: int, mask: HeadMask | Non
     if len(encoded) != 1:
         raise InputError("through_block takes one text at a time.", argument="text", value=text)
     recorded = trace.record(subject.double, encoded, [target], method.needs)
-    mask_heads: AttentionFilter = method.attention_filter(recorded)
-    head_relevance: dict[int, tuple[Tensor, Tensor]] = {}  # block -> before and after the mask
-
-    def attention_filter(number: int, relevance: Tensor) -> tuple[Tensor, Tensor]:
-        relevance_map, passed = mask_heads(number, relevance)
-        head_relevance[number] = (relevance, passed)
-        return relevance_map, passed
-
-    hidden = recorded.relevance_maps(method.rules, attention_filter).hidden
+    maps, heads = attention_relevance(recorded, method)
+    hidden = maps.hidden
     assert method.mask is not None, "a resolved method has a mask"
-    before_mask, after_mask = (part[0].sum((1, 2)).cpu().numpy() for part in head_relevance[block])
+    before_mask, after_mask = (part[0].sum((1, 2)).cpu().numpy() for part in heads[block])
     return Flow(
         block,
         encoded[0].tokens,
@@ -89,6 +80,33 @@ def through_block(subject: Subject, text: Text, block: int, mask: HeadMask | Non
     )
 
 
+def attention_relevance(
+    recorded: trace.Trace, method: MaskLRP
+) -> tuple[RelevanceMaps, dict[int, tuple[Tensor, Tensor]]]:
+    """Relevance under Mask-LRP, and what every block has where attention is multiplied with the values.
+
+    For each block these are what arrives and what the mask lets through, [batch, head, position, features of a head].
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "mask-lrp")
+    >>> encoded = explain.subject.encode("A joy.")
+    >>> recorded = nbsal.trace.record(explain.method_subject, encoded, [None], explain.method.needs)
+    >>> maps, heads = attention_relevance(recorded, explain.method)
+    >>> arriving, passed = heads[2]
+    >>> bool(abs(arriving.sum() - passed.sum()) < 1e-6)  # the mask is rescaled to the total
+    True
+    """
+    mask_heads: AttentionFilter = method.attention_filter(recorded)
+    heads: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def attention_filter(number: int, relevance: Tensor) -> tuple[Tensor, Tensor]:
+        relevance_map, passed = mask_heads(number, relevance)
+        heads[number] = (relevance, passed)
+        return relevance_map, passed
+
+    return recorded.relevance_maps(method.rules, attention_filter), heads
+
+
 @style.draw_figure
 def relevance_flow(flow: Flow) -> Figure:
     """Figure 2: relevance from the output of a block, through the heads that the mask selects, to its input.
@@ -98,8 +116,7 @@ def relevance_flow(flow: Flow) -> Figure:
     >>> [ax.get_title().split(":")[0] for ax in figure.axes]
     ["block 2's output", 'attention heads', "block 2's input"]
     """
-    layout = ConstrainedLayoutEngine(rect=(0, 0, 0.95, 1))  # the arrows are drawn to the right of it
-    figure = Figure(figsize=(style.WIDTH, 6.4), layout=layout)
+    figure = Figure(figsize=(style.WIDTH, 6.4), layout="constrained")
     top, middle, bottom = figure.subplots(3, 1, height_ratios=(1, 1.3, 1.3))
     top.bar(range(len(flow.tokens)), flow.output, color=style.ROLE_COLOURS[style.NEITHER])
     title = f"block {flow.block}'s output: relevance for {flow.target}, {flow.output.sum():.2f} in total"
@@ -113,14 +130,8 @@ def relevance_flow(flow: Flow) -> Figure:
     style.set_titles(bottom, f"block {flow.block}'s input: {flow.input.sum():.2f} in total", "", "relevance")
     style.label_columns(bottom, flow.tokens)
     bottom.legend(loc="best")
-    for upper, lower in ((top, middle), (middle, bottom)):
-        upper.axhline(0, color=style.LINE_GREY, linewidth=0.6)
-        arrow = ConnectionPatch(
-            (1.02, 0.5), (1.02, 0.5), "axes fraction", "axes fraction", axesA=upper, axesB=lower,
-            connectionstyle="arc3,rad=-0.15", arrowstyle="-|>", mutation_scale=14, color="0.3", linewidth=1.5,
-        )  # fmt: skip
-        figure.add_artist(arrow)
-    bottom.axhline(0, color=style.LINE_GREY, linewidth=0.6)
+    for panel in (top, middle, bottom):
+        panel.axhline(0, color=style.LINE_GREY, linewidth=0.6)
     return figure
 
 

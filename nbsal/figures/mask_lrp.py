@@ -8,6 +8,7 @@ Figure 1: `relation_distances`. Figure 2: `nbsal.figures.flow.relevance_flow`. F
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from matplotlib.colors import ListedColormap
@@ -24,9 +25,10 @@ from nbsal.model.head_mask import HeadMask
 from nbsal.render import html
 from nbsal.support.errors import InputError
 from nbsal.support.lazy import Styler
-from nbsal.support.validation import checked, plural
+from nbsal.support.validation import check_one_per_text, checked, plural
 
 DELETION_MEASURES = ("aopc", "log-odds")
+NEGLIGIBLE = 0.05  # of the largest difference: a text with smaller ones is not shown
 MAX_DISTANCE = 8  # words: larger distances are rare
 
 
@@ -66,8 +68,8 @@ def deletion_curves(
     >>> [ax.get_title() for ax in deletion_curves(results).axes]
     ['aopc ↑', 'log-odds ↓']
     """
-    labels = {measure: measure for measure in measures}
-    return style.curve_panels(results, explainers, labels, "share of tokens hidden", 3.2)
+    labels = {measure: ("share of tokens hidden", measure) for measure in measures}
+    return style.curve_panels(results, explainers, labels, 3.4)
 
 
 @style.draw_figure
@@ -140,11 +142,15 @@ def head_maps(masks: Mapping[str, HeadMask]) -> Figure:
 
 
 @checked
-def attribution_differences(ours: Saliency, others: Mapping[str, Saliency]) -> Figure:
+def attribution_differences(
+    ours: Saliency | Sequence[Saliency], others: Mapping[str, Saliency | Sequence[Saliency]], titles: Sequence[str] = ()
+) -> Figure:
     """Figures 6 to 13 of Song et al. (2024): the scores of one method, and their differences to each baseline below.
 
-    Scores are divided by the sum of their absolute values, so that methods can be compared. All differences have the
-    same colour scale. The paper's green and red are orange and underlined blue here.
+    Several texts stand below each other: `ours` and each of `others` then have an explanation of every text, and
+    `titles` may name them. Scores are divided by the sum of their absolute values, so that methods can be compared. All
+    differences of a text have the same colour scale. Where all differences are negligible, words say so instead.
+    The paper's green and red are orange and blue here.
 
     >>> import nbsal
     >>> subject = nbsal.load("demo/reviews")
@@ -152,24 +158,40 @@ def attribution_differences(ours: Saliency, others: Mapping[str, Saliency]) -> F
     >>> len(attribution_differences(ours, {"gae": gae}).axes)
     1
     """
-    other_texts = [name for name, other in others.items() if other.row.ids != ours.row.ids]
+    scored = [ours] if isinstance(ours, Saliency) else list(ours)
+    baselines = {name: [each] if isinstance(each, Saliency) else list(each) for name, each in others.items()}
+    shape = [each.row.ids for each in scored]
+    other_texts = [name for name, each in baselines.items() if [saliency.row.ids for saliency in each] != shape]
     if other_texts:
         raise InputError(
-            f"These explain another text than {ours.method}: {', '.join(other_texts)}. Pass explanations of one text "
-            "by one model.",
+            f"These explain other texts than {scored[0].method}: {', '.join(other_texts)}. Pass explanations of the "
+            "same texts by one model.",
             argument="others",
             value=other_texts,
         )
+    if titles:
+        check_one_per_text(titles, "titles", len(scored))
+    parts: list[tuple[str, Any, float]] = []
+    for number, saliency in enumerate(scored):
+        title = f"{titles[number]}. " if titles else ""
+        parts += _differences(title, saliency, {name: each[number] for name, each in baselines.items()})
+    method = scored[0].method
+    return style.texts(parts, f"Orange: higher with {method}. Blue: lower, underlined unless faint.")
+
+
+def _differences(title: str, ours: Saliency, others: Mapping[str, Saliency]) -> list[tuple[str, Any, float]]:
+    """The scores of one text and their differences, as `style.texts` takes them."""
     base = score_shares(ours)
     differences = {
         name: replace(base, scores=base.scores - score_shares(other).scores) for name, other in others.items()
     }
     largest = max((difference.largest for difference in differences.values()), default=0.0)
-    first = f"{ours.method}: {ours.prediction}, normalised scores", base.scored_spans(), base.largest
-    rest = [
-        (f"{ours.method} minus {name}", difference.scored_spans(), largest) for name, difference in differences.items()
-    ]
-    return style.texts([first, *rest], f"Orange: higher with {ours.method}. Blue and underlined: lower.")
+    parts = [(f"{title}{ours.method}: {ours.prediction}, normalised scores", base.scored_spans(), base.largest)]
+    for name, difference in differences.items():
+        blank = difference.largest < NEGLIGIBLE * largest
+        words = f"minus {name}: below {NEGLIGIBLE:.0%} of the largest difference" if blank else f"minus {name}"
+        parts.append((words, [] if blank else difference.scored_spans(), largest))
+    return parts
 
 
 @checked

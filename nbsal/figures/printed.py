@@ -1,7 +1,7 @@
-"""The numbers in the tables of the two papers, and how they compare with numbers computed here.
+"""The numbers in the tables of the two papers, and the numbers computed here beside them.
 
-Rows have the names of nbsal's methods. What Song et al. call GAE is here `transformer-attribution`, which is what their
-program ran; ALTC is `alti`.
+Rows have the names of nbsal's methods, and the layers of the paper's model of 12 blocks. What Song et al. call GAE is
+here `transformer-attribution`, which is what their program ran; ALTC is `alti`.
 """
 
 import tomllib
@@ -40,44 +40,68 @@ def frame(table: Mapping[str, Numbers], measures: tuple[str, ...]) -> pandas.Dat
 
 
 @checked
-def flat(table: pandas.DataFrame) -> pandas.DataFrame:
-    """A table with one row of headings instead of several: the levels of each column, joined.
-
-    >>> flat(frame(AREAS, GAMES)).columns.tolist()[:2]
-    ['SST-2 revealing', 'SST-2 hiding']
-    """
-    return table.set_axis([" ".join(map(str, column)) for column in table.columns], axis=1)
-
-
-@checked
 def beside(
-    panels: Mapping[str, Results], table: Mapping[str, Numbers], counterparts: Mapping[str, str] | None = None
+    panels: Mapping[str, Results],
+    table: Mapping[str, Numbers],
+    measures: Sequence[str] | None = None,
+    intervals: bool = False,
 ) -> pandas.DataFrame:
-    """Numbers computed here, those of a paper, and the difference, by data set and measure.
+    """Numbers computed here beside the whole table of a paper, for reading: one row for each method.
 
-    `panels` has results by the name of the data set in the paper. `counterparts` maps a row of the results to the row
-    of the paper that it is compared with, where the two have different names.
+    `panels` has results by the name of the data set in the paper; a data set or a method that only one of the two has
+    keeps its place. `intervals` adds the 95 % interval to each number computed here.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "lrp")
     >>> results = nbsal.evaluation.faithfulness(explain, ["A joy.", "A bore."], progress=False)
-    >>> [float(number) for number in beside({"SST-2": results}, DELETION)["SST-2", "aopc", "paper"]]
-    [0.336]
+    >>> frame = beside({"SST-2": results}, {"SST-2": DELETION["SST-2"]}, ["aopc"])
+    >>> frame["paper"].tolist()[:3], frame.index.tolist()[:3]
+    (['0.336', '0.374', '0.337'], ['lrp', 'raw-attention', 'rollout'])
     """
-    columns: dict[tuple[str, str, str], pandas.Series] = {}
-    for name, results in panels.items():
-        if name not in table:
-            message = f"The paper's table has no data set {name!r}. It has: {', '.join(table)}."
-            raise InputError(message, argument="panels", value=name)
-        summary = results.metric.summary
-        means = (results.auc() if summary == "auc" else results.mean()).set_index(["explainer", results.metric.measure])
-        measures = GAMES if summary == "auc" else LOSSES
-        rows = {row: table[name].get((counterparts or {}).get(row, row)) for row in results.explainers}
-        for at, measure in enumerate(measures):
-            here = pandas.Series({row: means.at[(row, measure), summary] for row in results.explainers})
-            paper = pandas.Series({row: numbers[at] if numbers else None for row, numbers in rows.items()}, dtype=float)
-            columns |= {(name, measure, "here"): here, (name, measure, "paper"): paper}
-            columns[name, measure, "difference"] = here - paper
-    return pandas.DataFrame(columns).reindex(
-        list(dict.fromkeys(row for part in columns.values() for row in part.index))
-    )
+    unknown = [name for name in panels if name not in table]
+    if unknown:
+        message = f"The paper's table has no data set {unknown[0]!r}. It has: {', '.join(table)}."
+        raise InputError(message, argument="panels", value=unknown[0])
+    first = next(iter(panels.values()), None)
+    kinds = GAMES if first is not None and first.metric.summary == "auc" else LOSSES
+    chosen = list(kinds if measures is None else measures)
+    ours = (name for results in panels.values() for name in results.explainers)
+    names = list(dict.fromkeys([*ours, *(name for rows in table.values() for name in rows)]))
+    columns: dict[str, list[str]] = {}
+    for data, rows in table.items():
+        for measure in chosen:
+            heading = " ".join([data] * (len(table) > 1) + [measure] * (len(chosen) > 1))
+            if data in panels:
+                here = _here(panels[data], measure, intervals)
+                columns[f"{heading} here".strip()] = [here.get(name, "") for name in names]
+            at = kinds.index(measure)
+            columns[f"{heading} paper".strip()] = [f"{rows[name][at]:.3f}" if name in rows else "" for name in names]
+    return pandas.DataFrame(columns, index=names)
+
+
+@checked
+def deletion(panels: Mapping[str, Results], measure: str) -> pandas.DataFrame:
+    """Tables 1 and 4 of Song et al. by one measure, whole, with the numbers computed here, as in `beside`.
+
+    The paper's deviation between five random masks has a row of its own.
+
+    >>> deletion({}, "aopc").loc["± between random masks"].tolist()
+    ['0.005', '0.004', '0.005', '0.002', '0.001']
+    """
+    frame = beside(panels, DELETION, [measure])
+    at = LOSSES.index(measure)
+    cells = {f"{name} paper": f"{deviations[at]:.3f}" for name, deviations in DEVIATIONS.items()}
+    row = pandas.DataFrame([cells], index=["± between random masks"]).reindex(columns=frame.columns, fill_value="")
+    below = list(frame.index).index("random mask") + 1
+    return pandas.concat([frame.iloc[:below], row, frame.iloc[below:]])
+
+
+def _here(results: Results, measure: str, intervals: bool) -> dict[str, str]:
+    """The number of each explainer by a measure, as tables print it."""
+    summary = results.metric.summary
+    frame = results.auc() if summary == "auc" else results.mean()
+    rows = frame[frame[results.metric.measure] == measure].set_index("explainer")
+    return {
+        str(name): f"{row[summary]:.3f}" + (f" ({row['low']:.3f} to {row['high']:.3f})" if intervals else "")
+        for name, row in rows.iterrows()
+    }

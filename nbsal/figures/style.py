@@ -5,6 +5,7 @@ The colours suit every kind of colour vision, and line styles and hatches repeat
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from io import BytesIO
 from typing import Any, ParamSpec, TypeVar
@@ -16,11 +17,11 @@ from matplotlib.style import context
 from numpy.typing import NDArray
 
 from nbsal.evaluation.results import Results
-from nbsal.methods.labels import look
+from nbsal.methods.labels import layer_of, look
 from nbsal.model.head_mask import HeadMask
 from nbsal.render import html, sheet_png
 from nbsal.render.html import ScoredSpan
-from nbsal.render.looks import HUES
+from nbsal.render.looks import HUES, Look
 from nbsal.render.sheet import Heading, Marked, Sheet
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.validation import checked
@@ -34,7 +35,10 @@ ROLE_HATCHES = ("//", "..", "xx", "")
 BACKGROUND, LINE_GREY = "white", "0.5"
 MAX_BANDS = 4  # more confidence bands in one panel cannot be told apart
 DPI = 150
-MARKED: dict[str, Any] = {"markersize": 3.5, "markevery": 0.12}  # markers along a line, not at every point
+MAX_MARKERS = 12  # on a line; with more points, they stand along it instead of at every point
+MARKER_SIZE, MARKER_STEP = 3.5, 0.12
+MORE_HUES = ("#882255", "#999933", "#332288", "#44aa99", "#8c564b")  # of lines whose hue another line has
+THIN, THICK = 1.2, 2.6  # lines: the first is on top and thin, so that one below it on the same place is still seen
 SETTINGS = {
     "font.size": NORMAL, "axes.titlesize": LARGE, "axes.labelsize": NORMAL, "xtick.labelsize": SMALL,
     "ytick.labelsize": SMALL, "legend.fontsize": SMALL, "legend.frameon": False, "axes.spines.top": False,
@@ -118,35 +122,89 @@ def line_colour(number: int) -> str:
     return HUES[number % len(HUES)]
 
 
-def draw_curves(ax: Axes, results: Results, measure: str, explainers: Sequence[str]) -> None:
-    """Draw one line per explainer, the first ones above the others; the random baseline is grey.
+def line_looks(names: Sequence[str]) -> dict[str, Look]:
+    """The look of every line of a figure: that of its method, but no two lines have the same colour.
+
+    Layers of one method have colours by their number. Another line whose colour is taken gets a free one.
+
+    >>> looks = line_looks(["decoded Grad-CAM l4", "decoded Grad-CAM l5", "gradxact", "random"])
+    >>> len({look.colour for look in looks.values()})
+    4
+    """
+    looks = {name: look(name, number) for number, name in enumerate(names)}
+    layers = {name: layer for name in names if (layer := layer_of(name)) is not None}
+    colours = {name: HUES[layer % len(HUES)] for name, layer in layers.items()} if len(layers) > 1 else {}
+    for name, line in looks.items():
+        free = [line.colour, *HUES, *MORE_HUES]
+        hue = colours.get(name, line.colour)
+        taken = [colours[other] for other in colours if other != name]
+        colours[name] = hue if hue not in taken else next((h for h in free if h not in taken), line.colour)
+    return {name: replace(line, colour=colours[name]) for name, line in looks.items()}
+
+
+def draw_curves(
+    ax: Axes,
+    results: Results,
+    measure: str,
+    explainers: Sequence[str],
+    looks: Mapping[str, Look] | None = None,
+    bands: bool = True,
+) -> None:
+    """Draw one line per explainer, the first ones above the others; explainers with the same curve share a line.
 
     With few lines, each has its 95 % confidence band over texts. Explainers with several random runs always have a
-    band: the standard deviation between the runs.
+    band: the standard deviation between the runs. `bands` leaves out those over texts.
     """
-    metric, frame = results.metric, results.frame
-    for number, name in enumerate(explainers):
-        rows = frame[(frame["explainer"] == name) & (frame[metric.measure] == measure)]
-        if rows.empty:
-            raise UnknownName("explainer", name, results.explainers)
-        x, y, low, high, spread = (rows[c].to_numpy() for c in (metric.point, metric.value, "low", "high", "spread"))
-        line = look(name, number)
-        how = {**MARKED, "color": line.colour, "marker": line.marker, "zorder": 3 - number / len(explainers)}
-        ax.plot(x, y, line.line, label=html.visible(name), **how)
+    curves = {name: _curve(results, measure, name) for name in explainers}
+    lines = line_looks(explainers) if looks is None else looks
+    for name in draw_lines(ax, {name: curve[:2] for name, curve in curves.items()}, lines):
+        x, y, low, high, spread = curves[name]
         if several_runs := not np.isnan(spread).any():
             low, high = y - spread, y + spread
-        if several_runs or len(explainers) <= MAX_BANDS:
-            ax.fill_between(x, low, high, color=line.colour, alpha=0.12, linewidth=0)
+        if several_runs or (bands and len(explainers) <= MAX_BANDS):
+            ax.fill_between(x, low, high, color=lines[name].colour, alpha=0.12, linewidth=0)
+
+
+def draw_lines(ax: Axes, curves: Mapping[str, NDArray[Any]], looks: Mapping[str, Look]) -> list[str]:
+    """Draw curves [x or y, point] by name, the first above the others; return the first name of every line.
+
+    Equal curves are one line with all their names.
+    """
+    names: dict[str, list[str]] = {}
+    for name, curve in curves.items():
+        same = next((first for first in names if np.array_equal(curves[first], curve)), name)
+        names.setdefault(same, []).append(name)
+    for number, (name, shared) in enumerate(names.items()):
+        (x, y), line, below = curves[name], looks[name], number / len(names)
+        how: dict[str, Any] = {
+            "color": line.colour,
+            "marker": line.marker,
+            "markersize": MARKER_SIZE,
+            "zorder": 3 - below,
+        }
+        how |= {"markersize": MARKER_SIZE, "markevery": None if len(x) <= MAX_MARKERS else MARKER_STEP}
+        width = THIN + (THICK - THIN) * below
+        ax.plot(x, y, line.line, label=html.visible(" = ".join(shared)), linewidth=width, **how)
+    return list(names)
+
+
+def _curve(results: Results, measure: str, name: str) -> NDArray[Any]:
+    """The points, values, ends of intervals and spreads of an explainer, one row each."""
+    metric, frame = results.metric, results.frame
+    rows = frame[(frame["explainer"] == name) & (frame[metric.measure] == measure)]
+    if rows.empty:
+        raise UnknownName("explainer", name, results.explainers)
+    return rows[[metric.point, metric.value, "low", "high", "spread"]].to_numpy(float).T
 
 
 def curve_panels(
-    results: Results, explainers: Sequence[str] | None, labels: Mapping[str, str], x: str, height: float
+    results: Results, explainers: Sequence[str] | None, labels: Mapping[str, tuple[str, str]], height: float
 ) -> Figure:
-    """Create a figure with the curves of each measure in a panel; `labels` maps a measure to its axis label."""
+    """Create a figure with the curves of each measure in a panel; `labels` maps a measure to its axis labels."""
     figure, axes = panels(1, len(labels), 3.1, height)
-    for ax, (measure, label) in zip(axes[0], labels.items(), strict=True):
+    for ax, (measure, (x, y)) in zip(axes[0], labels.items(), strict=True):
         draw_curves(ax, results, measure, results.explainers if explainers is None else explainers)
-        set_titles(ax, results.heading(measure), x, label)
+        set_titles(ax, results.heading(measure), x, y)
     add_legend(figure, axes[0][0])
     return figure
 

@@ -68,6 +68,15 @@ def look(name: str, number: int = 0) -> Look:
     return look_at(number if place is None else place, layer)
 
 
+def layer_of(name: str) -> int | None:
+    """The layer in an explainer's name.
+
+    >>> layer_of("decoded Grad-CAM l5"), layer_of("lrp")
+    (5, None)
+    """
+    return _parts(name)[1]
+
+
 def _parts(name: str) -> tuple[str, int | None]:
     """The method of an explainer's name, and its layer if it is named."""
     base = name.lower().split("@")[0].strip()

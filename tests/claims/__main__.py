@@ -1,14 +1,14 @@
-"""Numbers that notebooks cite for other texts: `python -m tests.claims 02` (or 03 to 06; `--quick`: 3 texts).
+"""Numbers that notebooks cite for other texts: `python -m tests.claims 02` (03 or 04; `--quick`: 3 texts).
 
 Benchmark texts come from the folder that NBSAL_DATA names. A notebook takes one to ten minutes.
 """
 
 import argparse
 
-from tests.claims.decoding import notebook_02, notebook_05
-from tests.claims.relevance import notebook_03, notebook_04, notebook_06
+from tests.claims.decoding import notebook_02
+from tests.claims.relevance import notebook_03, notebook_04
 
-PARTS = (notebook_02, notebook_03, notebook_04, notebook_05, notebook_06)
+PARTS = (notebook_02, notebook_03, notebook_04)
 
 
 def main() -> None:

@@ -1,13 +1,11 @@
-"""Numbers of notebooks 02 and 05: scores by layer, and the games with and without decoding."""
+"""Numbers of notebook 02: scores by layer, and the games with and without decoding."""
 
 import string
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 import nbsal
 from tests.claims.texts import cell, explainers, game_sets, margins, play, show, shuffled
@@ -17,18 +15,6 @@ those as than then so if not no i you he she they we his her their my your our m
 while there here do does did has have had will would can could may might must one 's s t re ve ll d too very more most
 just all any some much many such ... -- `` ''""".split()
 UNIMPORTANT = {*FUNCTION_WORDS, *string.punctuation}
-
-
-@dataclass(frozen=True)
-class PerType(nbsal.GradCAM):
-    """Undecoded Grad-CAM, summed over all positions of the same token, as in notebook 05."""
-
-    def scores(self, trace: Any) -> torch.Tensor:
-        scores = super().scores(trace)
-        for row, encoded in zip(scores, trace.encoded, strict=True):
-            ids = torch.tensor(encoded.ids)
-            row[: len(ids)] = (ids[:, None] == ids).to(row) @ row[: len(ids)]
-        return scores
 
 
 def notebook_02(most: int | None) -> None:
@@ -76,29 +62,3 @@ def function_words(name: str, subject: Any, texts: Sequence[str]) -> None:
     print(f"\n{name}: {np.mean(of_tokens):.2f} of the tokens are function words and punctuation")
     print("their share of the score of words, by layer:", np.nanmean(shares, 0).round(2))
     print(f"decoding gives words {np.nanmedian(reach):.4f} of the last layer's score, in the median")
-
-
-def notebook_05(most: int | None) -> None:
-    reviews, news = nbsal.load("demo/reviews"), nbsal.load("demo/news")
-    sentences, articles = shuffled("sst2", 0), shuffled("ag_news", 0)
-    for subject, frame in ((reviews, sentences), (news, articles)):
-        rows = [subject.encode(text)[0].tokens[1:-1] for text in nbsal.data.texts(frame[:200])[:most]]
-        repeated = np.mean([1 - len(set(row)) / len(row) for row in rows])
-        print(f"{subject.name}: {repeated:.3f} of the tokens are repetitions")
-    simple = ["decoded-simple l5", "decoded-simple l3"]
-    names = ["decoded-gradcam l5", "decoded-gradcam l4", "gradcam l5", "gradcam l4", "simple l0", *simple]
-    members = explainers(news, names)
-    members |= {f"per type l{layer}": nbsal.Explainer(news, PerType(layer=layer)) for layer in (5, 4)}
-    results = play(members, articles[300:400][:most])
-    for layer in (5, 4):
-        margins("AG News", results, f"decoded-gradcam l{layer}", [f"gradcam l{layer}", f"per type l{layer}"])
-    margins("AG News", results, "simple l0", simple)
-    names = [*(f"decoded-gradcam l{layer}" for layer in range(7)), "gradcam l0", "decoded-simple l5", "simple@allennlp"]
-    results = play(explainers(reviews, names), sentences[200:300][:most], random=2)
-    show("SST-2", results.auc().pivot(index="explainer", columns="game", values="auc"))
-    for first, others in {
-        "gradcam l1": ["random"],
-        "gradcam l6": ["gradcam l0"],
-        "simple l5": ["simple@allennlp"],
-    }.items():
-        margins("SST-2", results, f"decoded-{first}", others)

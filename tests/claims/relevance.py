@@ -1,16 +1,14 @@
-"""Numbers of notebooks 03, 04 and 06: conservation, and deletion with and without head masks."""
+"""Numbers of notebooks 03 and 04: conservation, and deletion with and without head masks."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas
 
 import nbsal
-from nbsal.figures import flow
 from nbsal.heads import HeadMask
 from nbsal.passes.changed_gradients import ATTN_LRP
-from tests.claims.texts import delete, deletion_sets, explainers, margins, show, shuffled
+from tests.claims.texts import delete, deletion_sets, explainers, margins, shuffled
 
 RIVALS = ("lrp", "partial-lrp", "rollout", "raw-attention", "attcat", "gradxact l5", "gae")
 LAYERS = ("gradxact l4", "gradxact l5")
@@ -55,22 +53,6 @@ def conservation(subject: Any, texts: Sequence[Any]) -> None:
     inside = sum(0 < total < 1 for total in sums)
     print(f"{subject.name}: {inside} of {len(sums)} sums at the embeddings lie between 0 and 1")
     print("  median sum of absolute values by layer:", np.median(sizes, 0).round(2), flush=True)
-
-
-def notebook_06(most: int | None) -> None:
-    subject = nbsal.load("demo/reviews")
-    texts = [*nbsal.data.load("samples/reviews")["text"][:5], *nbsal.data.texts(shuffled("sst2", 9)[:5])][:most]
-    through = [
-        [float(flow.through_block(subject, text, block).heads_before_mask.sum()) for block in range(subject.depth)]
-        for text in texts
-    ]
-    table = pandas.DataFrame(through).describe().loc[["min", "50%", "max"]]
-    show(f"Share through attention by block; selected heads: {subject.mask.selected.sum(1)}", table)
-    others = ["transformer-attribution", "alti", "attcat", "attention-cam", "gradxact l5"]
-    default, printed = masks(subject, "mask-lrp"), masks(subject, "mask-lrp@equations")
-    results = delete(default | printed | explainers(subject, others), deletion_sets(subject)["SST-2"][:most])
-    margins("SST-2", results, "mask-lrp", ["mask-lrp, random", *others])
-    margins("SST-2", results, "mask-lrp@equations", list(printed)[1:])
 
 
 def masks(subject: Any, method: str) -> dict[str, Any]:

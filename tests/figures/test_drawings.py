@@ -77,7 +77,7 @@ def test_game_curves_draw_every_value(game_results):
     assert caught.value.value == "gradcom" and set(caught.value.valid) == set(game_results.explainers)
 
 
-def test_bands_are_confidence_intervals_or_deviations_between_random_runs(game_results):
+def test_bands_are_confidence_intervals_or_deviations_between_random_runs(game_results, monkeypatch):
     frame = game_results.frame.query("game == 'hiding'").set_index("explainer")
     ax = decoding_saliency.game_curves(game_results).axes[1]
     edges = [band.get_paths()[0].vertices[:, 1] for band in ax.collections]
@@ -85,8 +85,22 @@ def test_bands_are_confidence_intervals_or_deviations_between_random_runs(game_r
     ours, random = frame.loc["decoded Grad-CAM l3"], frame.loc["random"]
     assert {*ours["low"], *ours["high"]} <= set(edges[2])
     assert edges[3].max() == pytest.approx((random["accuracy"] + random["spread"]).max())
-    crowded = decoding_saliency.game_curves(game_results, [*game_results.explainers, "random"]).axes[1]
-    assert len(crowded.collections) == 2  # of the random baseline only
+    monkeypatch.setattr(style, "MAX_BANDS", 3)
+    crowded = decoding_saliency.game_curves(game_results).axes[1]
+    assert len(crowded.collections) == 1  # of the random baseline only
+
+
+def test_lines_of_a_figure_have_different_colours_and_equal_curves_are_one_line(game_results):
+    names = [f"{CAM} l{layer}" for layer in range(7)]
+    looks = style.line_looks([*names, "Grad-CAM l0", "gradxact", "integrated", "shapley", "random"])
+    assert len({line.colour for line in looks.values()}) == 12
+    assert style.line_looks([names[5], names[2]])[names[5]].colour == looks[names[5]].colour  # by its number
+    ax = decoding_saliency.game_curves(game_results).axes[1]
+    assert ax.get_xlabel() == "share of tokens hidden" and ax.get_ylabel() == "accuracy"
+    curves = {"one": np.array([[0, 1], [2, 3]]), "two": np.array([[0, 1], [3, 3]]), "same": np.array([[0, 1], [2, 3]])}
+    _, axes = style.panels(1, 1, 2, 2)
+    assert style.draw_lines(axes[0][0], curves, style.line_looks(list(curves))) == ["one", "two"]
+    assert list(lines(axes[0][0])) == ["one = same", "two"]
 
 
 def test_layer_curves_separate_even_and_odd_layers(game_results):
@@ -110,6 +124,18 @@ def test_geometry_shows_the_probabilities_of_the_lm_head(masked):
     assert [text.get_text() for text in ax.texts[-3:]] == ["big", "dog", "all other tokens"] and len(ax.lines) == 4
     with refuses("text"):
         decoding_saliency.decoded_path(masked, "dog")
+
+
+def test_own_tokens_and_the_best_layer_are_those_of_the_model(masked, game_results):
+    path = decoding_saliency.decoded_path(masked, "big dog").set_index(["token", "layer"])
+    own = [
+        (path.loc[("big", layer), "big"] ** 2 + path.loc[("dog", layer), "dog"] ** 2) / 2
+        for layer in range(masked.depth + 1)
+    ]
+    assert decoding_saliency.own_token_shares(masked, ["big dog"]).tolist() == pytest.approx(own, abs=1e-5)
+    areas = game_results.auc().set_index(["explainer", "game"])["auc"]
+    gaps = {k: areas[f"{CAM} l{k}", "revealing"] - areas[f"{CAM} l{k}", "hiding"] for k in (1, 2, 3)}
+    assert gaps[decoding_saliency.best_layer(game_results)] == max(gaps.values())
 
 
 def test_overlap_figures_draw_shares_and_counts(masked, clouds):
@@ -216,9 +242,25 @@ def test_differences_are_between_normalised_scores(masked):
     content = list(ours.row.content)
     assert np.abs(mask_lrp.score_shares(ours).scores[content]).sum() == pytest.approx(1)
     figure = render(mask_lrp.attribution_differences(ours, {"gae": other, "itself": ours}))
-    assert [text.get_text() for text in figure.axes[0].texts].count("funny") == 3
+    words = [text.get_text() for text in figure.axes[0].texts]
+    assert (
+        words.count("funny") == 2 and "difference" in words
+    )  # the text once more for `gae`; for itself words say that nothing differs
     with refuses("others"):
         mask_lrp.attribution_differences(ours, {"gae": nbsal.Explainer(masked, "gae")(TEXTS[1])})
+    two = [nbsal.Explainer(masked, name).map(TEXTS[:2], progress=False) for name in ("mask-lrp", "gae")]
+    both = mask_lrp.attribution_differences(list(two[0]), {"gae": list(two[1])}, ["Figure 7", "Figure 8"])
+    assert [text.get_text() for text in both.axes[0].texts].count("Figure") == 2
+    with refuses("titles"):
+        mask_lrp.attribution_differences(list(two[0]), {"gae": list(two[1])}, ["Figure 7"])
+
+
+def test_highlights_of_several_texts_name_the_prediction_once_each(masked):
+    explained = {
+        name: list(nbsal.Explainer(masked, name).map(TEXTS[:2], progress=False)) for name in ("gae", "gradxact")
+    }
+    words = [text.get_text() for text in render(decoding_saliency.highlights(explained)).axes[0].texts]
+    assert words.count("predicted") == 2 and words.count("funny") == words.count("dull") == words.count("gradxact") == 2
 
 
 def test_maps_agree_with_the_scores_of_their_methods(masked):

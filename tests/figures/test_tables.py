@@ -80,6 +80,9 @@ def test_shared_tokens_are_the_tokens_of_both_classes():
         "empty": nbsal.clouds.Cloud({"a": {"x": 3.0}}),
     }
     table = decoding_saliency.shared_tokens(clouds, "b", "a")
+    pairs = {"Table 3": ("b", "a"), "Table 4": ("a", "b")}
+    columns = decoding_saliency.shared_token_columns(clouds, pairs)
+    assert columns["Table 3"].tolist() == columns["Table 4"].tolist() == ["2: x, <b>", "0", "0"]
     assert table.data["shared"].to_dict() == {"ours": 2, "none": 0, "empty": 0}
     assert table.data["tokens"]["ours"] == "x, <b>" and "<b>" not in table.to_html()
 
@@ -133,11 +136,18 @@ def test_the_papers_tables_are_whole_and_every_row_is_a_method():
 
 
 def test_numbers_stand_beside_those_of_the_paper(reviews):
-    explainers = {name: nbsal.Explainer(reviews, "gradcam", layer=layer) for layer, name in ((3, "cam"), (2, "own"))}
+    explainers = {name: nbsal.Explainer(reviews, "gradcam", layer=n) for n, name in enumerate(("Grad-CAM l0", "own"))}
     results = nbsal.evaluation.games(explainers, ["A joy.", "A bore."], random=0, progress=False)
-    frame = printed.beside({"SST-2": results}, printed.AREAS, {"cam": "decoded Grad-CAM l6"})["SST-2", "hiding"]
-    assert frame.loc["cam", "paper"] == 0.617 and frame.loc["own", ["paper", "difference"]].isna().all()
-    assert frame.loc["cam", "difference"] == pytest.approx(frame.loc["cam", "here"] - 0.617)
-    assert frame.index.tolist() == ["cam", "own"]
+    area = results.auc().query("game == 'hiding'").set_index("explainer").loc["own"]
+    frame = printed.beside({"SST-2": results}, printed.AREAS)
+    assert frame.columns.tolist()[:3] == ["SST-2 revealing here", "SST-2 revealing paper", "SST-2 hiding here"]
+    assert (
+        frame.loc["own", "SST-2 hiding here"] == f"{area['auc']:.3f}" and frame.loc["own", "SST-2 hiding paper"] == ""
+    )
+    assert frame.loc["Grad-CAM l0", "AG News hiding paper"] == "0.804" and "AG News hiding here" not in frame
+    assert set(frame.index) == {"own", *(name for rows in printed.AREAS.values() for name in rows)}
+    frame = printed.beside({"SST-2": results}, {"SST-2": printed.AREAS["SST-2"]}, ["hiding"], intervals=True)
+    assert frame.columns.tolist() == ["here", "paper"]
+    assert frame.loc["own", "here"] == f"{area['auc']:.3f} ({area['low']:.3f} to {area['high']:.3f})"
     with refuses("panels"):
         printed.beside({"samples": results}, printed.AREAS)
