@@ -76,7 +76,7 @@ view.wait()
 # texts; everything below is measured on the others.
 
 # %%
-quarter = len(frame) // 4
+quarter = max(len(frame) // 4, 1)
 texts, labels = nbsal.data.texts(frame[quarter:]), frame["label"].tolist()[quarter:]
 layer = nbsal.evaluation.best_layer(
     nbsal.Explainer(subject, "decoded-gradcam"),

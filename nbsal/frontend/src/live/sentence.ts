@@ -30,7 +30,7 @@ export function statement(finding: Finding, check?: Check): Statement {
   const badge = check?.plan.tried ? `${plural(check.plan.tried + check.random.length, "set")} hidden` : "not checked";
   const said = (...rest: (string | Phrase[])[]): Statement => {
     return {
-      sentence: phrases(...lead(finding), ...rest),
+      sentence: phrases(...lead(finding, check), ...rest),
       state,
       badge,
       evidence_line: "",
@@ -58,10 +58,12 @@ const plain = (sentence: Phrase[]) => sentence.map(([, text]) => text).join("");
 
 export const className = (name: string): Phrase[] => [["class", name]];
 
-function lead({ prediction, target, probability, targetProbability }: Finding) {
+function lead({ prediction, target, probability, targetProbability }: Finding, check?: Check) {
   if (target !== prediction) {
     const named = target.replaceAll(" - ", " \u2212 "); // of a contrast
-    const share = targetProbability === null ? "" : ` (${confidence(targetProbability)})`;
+    const difference =
+      check && named !== target ? ` (difference of logits: ${valueWords(check.whole.value, check)})` : "";
+    const share = targetProbability === null ? difference : ` (${confidence(targetProbability)})`;
     return [named === target ? "Why not " : "Why ", className(named), `${share}?`];
   }
   return [probability < LEANING ? "leaning " : "", className(prediction), `, ${confidence(probability)}.`];
