@@ -36,8 +36,8 @@ class SummedGradCAM(GradCAM):
         """The scores of all positions, [batch, position]."""
         scores = super().scores(trace)
         for row, encoded in zip(scores, trace.encoded, strict=True):
-            ids = torch.tensor(encoded.ids, device=row.device)
-            row[: len(ids)] = (ids[:, None] == ids).to(row) @ row[: len(ids)]
+            _, kind = torch.tensor(encoded.ids, device=row.device).unique(return_inverse=True)
+            row[: len(kind)] = torch.zeros_like(row).index_add_(0, kind, row[: len(kind)].clone())[kind]
         return scores
 
 
