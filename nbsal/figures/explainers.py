@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,7 +37,7 @@ class SummedGradCAM(GradCAM):
         """The scores of all positions, [batch, position]."""
         scores = super().scores(trace)
         for row, encoded in zip(scores, trace.encoded, strict=True):
-            _, kind = torch.tensor(encoded.ids, device=row.device).unique(return_inverse=True)
+            kind = torch.from_numpy(np.unique(encoded.ids, return_inverse=True)[1]).to(row.device)
             row[: len(kind)] = torch.zeros_like(row).index_add_(0, kind, row[: len(kind)].clone())[kind]
         return scores
 
