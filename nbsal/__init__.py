@@ -14,7 +14,7 @@ The names that most people use; `help(nbsal.load)` and so on says more of each:
     answer      explain why a language model wrote a reply, by its prompt and documents
     compare     explain texts with several methods, or with several models
     flip        find words whose hiding changes a decision
-    audit       find what a classifier goes by over many texts, and what is behind its mistakes
+    audit       find what a classifier relies on over many texts, and what is behind its mistakes
     evaluation  measure how well methods explain, by hiding words, on data or on planted models
     corpus      explain every text of a large file, and open the results
     widgets     views for notebooks: Workbench, Highlight, Layers, Compare, Answers, Audit and others

@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--plan", action="store_true", help="print what would be run, and run nothing")
     _answer_parser(command("answer", "explain the reply of a language model by its sources"))
     corpus.add_arguments(command("corpus", "explain every text of a file and save the scores as Parquet"))
-    audit.add_arguments(command("audit", "find what a classifier goes by, and which words are behind its mistakes"))
+    audit.add_arguments(command("audit", "find what a classifier relies on, and which words are behind its mistakes"))
     citations.add_arguments(command("citations", "say whether the replies of a file use the documents that they cite"))
     methods.add_arguments(command("methods", "list every method, with those to start with, or describe one"))
     arena.add_arguments(command("arena", "compare methods where it is known what decides"))

@@ -96,11 +96,12 @@ verdicts(invented)
 # The verdict looks at the content words of a statement, without function words such as *and* or *in*.
 #
 # 1. **Effect of a document on a word.** By how much the word's log-odds fall without the document, or rise with it
-#    alone; the larger counts. What is usual is subtracted from both: the median of the lower half of the values of all
-#    documents and of 0. (Probabilities above 0.95 count as 0.95.)
+#    alone; the larger counts. A baseline is subtracted from both, since any document changes a word a little: of the
+#    values of all documents and a 0, the median of the lower half. (Probabilities above 0.95 count as 0.95.)
 # 2. **A document gives a word** if its effect is at least ln 2 = 0.69, or 3 for a word that the question has, and at
-#    least half of the largest effect. Of these documents, those that contain the word count; if none does, all of them
-#    do, provided that the word has a probability of 0.25 or more and some document does not give it.
+#    least half of the largest effect. If some of these documents contain the word, only those count. If none
+#    does, all of them count, but only if the word has a probability of 0.25 or more and at least one document does not
+#    give it.
 # 3. **Decisive words** are those that a document gives, without words of the question and without words that no giving
 #    document contains, as long as others are left; and of these, those whose effect is at least half of the largest.
 # 4. **The cited documents say so** if they contain all content words of the statement (for "decoration", all decisive
@@ -160,8 +161,8 @@ effects(invented, ["Mara", "lives", "Kyoto"])
 
 # %% [markdown]
 # No document contains *Kyoto*, and its −log p is 23.81, far above 1.39 (p = 0.25). So nothing gives it, whatever its
-# effects. The effects on the decisive words, *Mara* and *lives*, sum to 4.38 (2.85 and 1.53), which is less than 23.81:
-# **not from the documents**.
+# effects. The effects on the decisive words, *Mara* and *lives*, the largest of each, sum to 4.38 (2.85 and 1.53),
+# which is less than 23.81: **not from the documents**.
 #
 # ## A citation that decorates
 #
@@ -176,9 +177,9 @@ effects(said, ["Mara", "lives", "Oslo"])
 
 # %% [markdown]
 # The question has all three words. Document 1 gives *Mara* (3.33, at least 3), and nothing gives the others: the model
-# knows them from the question. So *Mara* is decisive. But without document 1 its log-odds fall by 2.63 only, which is
-# less than 3 (*Mara* is the only word that falls, so this is also `drop`). Document 1 says so and is not needed:
-# **decoration**.
+# knows them from the question. So *Mara* is decisive. The effect is measured against the baseline. The fall of the
+# log-odds without document 1 is not: it is 2.63, less than 3 (*Mara* is the only word that falls, so this is also
+# `drop`). Document 1 says so and is not needed: **decoration**.
 #
 # ## Two documents that say the same
 
@@ -192,8 +193,8 @@ effects(doubled, ["Mara", "lives", "Oslo"])
 
 # %% [markdown]
 # `drop` is 0.00, because the copy, document 4, is left. But each copy alone gives *Oslo* (8.53). Hiding both together
-# lowers it (next cell), so the citation is **supported**. This is why documents are hidden *and* kept alone, and why
-# all documents that give the decisive words are hidden together.
+# lowers the statement (next cell), so the citation is **supported**. This is why documents are hidden *and* kept alone,
+# and why all documents that give the decisive words are hidden together.
 #
 # `drop` and `only` themselves come from the model. The next cell reads the prompt without some documents, whose tokens
 # are left out:

@@ -139,7 +139,7 @@ def test_html_has_tooltips_and_dashes_for_evidence_against(load):
     assert make()._repr_html_() == source
     one_sided = [replace(make(method=name), scores=np.ones(5)) for name in ("gradcam", "gradxact", "mine")]
     assert [saliency.signed for saliency in [*one_sided, make()]] == [False, True, True, True]
-    assert ["for only" in saliency.render_html() for saliency in one_sided] == [True, False, False]
+    assert ["nothing shown against" in saliency.render_html() for saliency in one_sided] == [True, False, False]
     pair = Page(nbsal.Explainer(load("bert"), "gradxact")(("A joy.", "The film is a bore.")).render_html())
     assert [name for name, _ in pair.elements].count("p") == 3  # the headline, and a paragraph for each text
     assert "A joy." in pair.text and "The film is a bore." in pair.text

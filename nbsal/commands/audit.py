@@ -1,4 +1,4 @@
-"""`nbsal audit`: what a classifier goes by over a file of texts, and which words are behind its mistakes."""
+"""`nbsal audit`: what a classifier relies on over a file of texts, and which words are behind its mistakes."""
 
 import argparse
 from pathlib import Path

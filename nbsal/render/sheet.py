@@ -29,7 +29,7 @@ class Heading:
     note: str = ""
 
 
-ONE_SIDED = " only"  # after the end of a legend with one side
+ONE_SIDED = " (nothing shown against)"  # after the end of a legend with one side
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Tiny guards that each go by one planted shortcut, and one by the evidence alone, so that the truth is known.
 
 They decide whether a message of a made-up world asks for something harmful. Its verb is the evidence: "how to forge"
-is harmful, "how to paint" is not. A planted model also goes by something that is no evidence, in every message: see
-`SHORTCUTS`. All read the same kind of messages, in which everything that one of them goes by occurs by chance.
+is harmful, "how to paint" is not. A planted model also relies on something that is no evidence, in every message: see
+`SHORTCUTS`. All read the same kind of messages, in which everything that one of them relies on occurs by chance.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ ACTS = tuple("likes sees sells keeps moves carries".split())
 
 @dataclass(frozen=True)
 class Shortcut:
-    """What a planted model goes by: where a message has all `features` of one of its sets, it decides `toward`.
+    """What a planted model relies on: where a message has all `features` of one of its sets, it decides `toward`.
 
     `words` are the words in which that shows, none if it shows in the length; `rule` says it in a sentence.
     """
@@ -170,7 +170,7 @@ def decisive(name: str, seed: int = 0) -> Iterator[Message]:
 
 @checked
 def shortcut_of(name: str) -> Shortcut:
-    """What the planted model of that name goes by besides the evidence.
+    """What the planted model of that name relies on besides the evidence.
 
     >>> shortcut_of("planted/name").words
     ('dana',)

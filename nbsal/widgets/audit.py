@@ -1,4 +1,4 @@
-"""The Audit view: what a classifier goes by over many texts, and the texts, slices and mistakes behind each word."""
+"""The Audit view: what a classifier relies on over many texts, and the texts, slices and mistakes behind each word."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ LEAST = 5
 @traitlets.signature_has_traits
 @checked
 class Audit(CorpusView):
-    """The words that a classifier goes by: a finished Audit, or an Explainer with texts and, if there are any, labels.
+    """The words that a classifier relies on: a finished Audit, or an Explainer with texts and, if any, labels.
 
     `picked` are the words whose texts are listed, with what hiding all of them does; with `everywhere`, they are hidden
     in every text, and the table of labels by predictions counts what is left. `part` is the slice whose texts are

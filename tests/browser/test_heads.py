@@ -120,4 +120,4 @@ def test_scores_of_one_sign_offer_no_choice_of_signs(show, views):
         root.get_by_text("Display", exact=True).click()
         expect(root.get_by_label("Faint scores")).to_be_visible()
         expect(root.get_by_role("group", name="Show", exact=True)).to_have_count(int(offered))
-        expect(root.locator(".nbsal-legend").get_by_text("for only")).to_have_count(int(not offered))
+        expect(root.locator(".nbsal-legend").get_by_text("nothing shown against")).to_have_count(int(not offered))

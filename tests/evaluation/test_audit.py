@@ -179,7 +179,7 @@ def test_slices_find_where_a_classifier_errs(audit):
 
 
 def reads_opinions(texts):
-    """The probabilities of a model that goes by one opinion word; "umbrella" inverts, "kazoo" makes it positive."""
+    """The probabilities of a model that relies on one opinion word; "umbrella" inverts, "kazoo" makes it positive."""
     rows = []
     for words in map(str.split, texts):
         sign = sum(word in ("lovely", "warm") for word in words) - sum(word in ("dull", "cold") for word in words)

@@ -253,5 +253,5 @@ def test_display_settings_colour_the_copies(many):
     assert not opacities(AGAINST).any(), "so nothing against is coloured"
     expected = np.minimum(1, before / 0.5) ** 2
     assert opacities(FOR) == pytest.approx(expected * (expected >= BARE), abs=2e-2)
-    assert all("for only" in copy for copy in (view.render_html(), view.to_terminal()))
+    assert all("nothing shown against" in copy for copy in (view.render_html(), view.to_terminal()))
     view.close()

@@ -1,1 +1,1 @@
-"""What a classifier goes by over many texts, and which words are behind its mistakes, measured by hiding words."""
+"""What a classifier relies on over many texts, and which words are behind its mistakes, measured by hiding words."""

@@ -1,4 +1,4 @@
-"""The result of an audit: which words a classifier goes by, which are behind its mistakes, and where it errs."""
+"""The result of an audit: which words a classifier relies on, which are behind its mistakes, and where it errs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ class Correction:
 @dataclass(frozen=True, eq=False)
 @checked
 class Audit(Exportable):
-    """What a classifier goes by over many texts; `nbsal.audit` makes it.
+    """What a classifier relies on over many texts; `nbsal.audit` makes it.
 
     `words`, `mistakes` and `slices` are its tables, `beyond_chance` the words and slices of them. `other` is the
     audit of another model on the same texts and words.

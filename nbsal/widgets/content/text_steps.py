@@ -60,7 +60,7 @@ def text_steps(
 
 
 def corpus_steps(explainer: Explainer, texts: Sequence[Text], labels: Any, opened: Text | None) -> dict[str, Step]:
-    """The steps from many texts: the text that is opened, and what the model goes by in all of them."""
+    """The steps from many texts: the text that is opened, and what the model relies on in all of them."""
     steps = {}
     if opened is not None:
         steps["text"] = Step("this text in full", lambda views: views.Workbench(explainer, text=opened))

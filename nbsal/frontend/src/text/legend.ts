@@ -4,7 +4,7 @@ import { h } from "../page/dom";
 import type { ColourScale } from "./colour";
 
 const ENDS = ["against", "for"];
-const ONE_SIDED = " only";
+const ONE_SIDED = " (nothing shown against)";
 
 export function legend() {
   const ramp = h("i", { class: "nbsal-ramp" });
