@@ -85,7 +85,8 @@ verdicts(invented)
 
 # %% [markdown]
 # "elsewhere" means that the statement is from another document, `used_instead`. "not from the documents" means that it
-# is from none.
+# is from none. The model would hardly write such replies itself. A verdict says where the words of a reply come from for
+# a model that reads the reply, whoever wrote it.
 #
 # Mind the last two rows of numbers. *Mara lives in Oslo* drops by 3.61 without document 3, which is not its source. And
 # document 1 makes *Mara lives in Kyoto* more likely by 7.34, although it says nothing of Kyoto: any note that someone
@@ -118,6 +119,8 @@ verdicts(invented)
 # * **elsewhere**: they do not say so, and give no decisive word; `used_instead` is the document with the largest
 #   effects
 # * **unclear**: all else
+#
+# The thresholds were set by hand on 72 made-up replies. The checks in the guide (last section) use others.
 #
 # The numbers of steps 1 to 3 from the log-probabilities that were measured, by hand:
 
@@ -201,8 +204,8 @@ effects(doubled, ["Mara", "lives", "Oslo"])
 
 
 # %%
-def logprob(answer, hidden, statement):
-    """The log-probability of the first tokens of a reply without some documents of its prompt."""
+def logprob(answer, hidden, count):
+    """The log-probability of the first `count` tokens of a reply without some documents of its prompt."""
     prompt, ids = answer.reading.prompt, answer.reading.row.ids
     sources = [number for number, source in enumerate(prompt.sources) if source.kind == "document"]
     left_out = {sources[number - 1] for number in hidden}
@@ -212,12 +215,12 @@ def logprob(answer, hidden, statement):
     with torch.no_grad():
         inputs = torch.tensor([[ids[place] for place in places]])
         logits = model.model(inputs, position_ids=torch.tensor([places])).logits[0]
-    return sum(float(logits[start + i - 1].log_softmax(-1)[answer.ids[i]]) for i in range(statement))
+    return sum(float(logits[start + i - 1].log_softmax(-1)[answer.ids[i]]) for i in range(count))
 
 
 four = {1, 2, 3, 4}
 values = {"all": [], "without 1": [1], "without 1 and 4": [1, 4], "only 1": four - {1}, "none": four}
-by_hand = {name: logprob(doubled, hidden, 4) for name, hidden in values.items()}  # *Mara lives in Oslo*
+by_hand = {name: logprob(doubled, hidden, count=4) for name, hidden in values.items()}  # *Mara lives in Oslo*
 pandas.DataFrame(
     {
         "by hand": {
@@ -247,8 +250,8 @@ for row in pool[: SIZE // 2]:
     for system, number in cited.items():
         reply = f" {row['answer'].rstrip('.')} [{number + 1}]."
         asked = [{"role": "user", "content": row["question"]}]
-        right = {"system": system, "cites the source": number == source}
-        log.append({"asked": asked, "documents": row["documents"], "reply": reply, **right})
+        truth = {"system": system, "cites the source": number == source}
+        log.append({"asked": asked, "documents": row["documents"], "reply": reply, **truth})
 occlusion = nbsal.Explainer(model, "occlusion")
 replies = nbsal.corpus.explain(occlusion, log, f"{tempfile.mkdtemp()}/log", citations=True, progress=False)
 shares = replies.verdicts([row["system"] for row in log]).query("share > 0")
@@ -260,7 +263,8 @@ truth.value_counts().rename("replies").reset_index()
 
 # %% [markdown]
 # All 12 citations of another document are "elsewhere", and all 48 of the source are "supported". So the share of
-# "elsewhere", 0.40, is that of the wrong citations, and the intervals of the two systems do not overlap.
+# "elsewhere", 0.40, is that of the wrong citations, and the intervals of the two systems do not overlap. These replies
+# are as easy as they can be: one sentence of one form, from one note. The guide has harder ones.
 #
 # ## What to take with you
 #

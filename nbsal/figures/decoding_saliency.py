@@ -225,7 +225,7 @@ def layer_curves(results: Results, method: str = "decoded Grad-CAM") -> Figure:
 
 @style.draw_figure
 def overlap_shares(panels: Mapping[str, Results]) -> Figure:
-    """Figure 4 of Hou and Castanon (2023): the share of the k top tokens that several classes have in common.
+    """Figure 4 of Hou and Castanon (2023): the share of the k top tokens that are top tokens of both classes of a pair.
 
     `panels` maps the name of each data set to the results of `nbsal.evaluation.overlap`.
 
@@ -238,7 +238,7 @@ def overlap_shares(panels: Mapping[str, Results]) -> Figure:
     figure, axes = style.panels(1, len(panels), 3.4, 4.0)
     for ax, (name, results) in zip(axes[0], panels.items(), strict=True):
         style.draw_curves(ax, results, "overlap", results.explainers)
-        style.set_titles(ax, name, "top k tokens", "share in more than one class")
+        style.set_titles(ax, name, "top k tokens", "share in both classes, mean of pairs")
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22))  # outside, since curves fill the plot
     return figure
 
@@ -260,7 +260,7 @@ def overlap_counts(panels: Mapping[str, Mapping[str, Cloud]], counts: Sequence[i
             for explainer, cloud in clouds.items()
         }
         style.draw_lines(ax, shared, style.line_looks(list(shared)))
-        style.set_titles(ax, name, "top k tokens", "tokens in more than one class")
+        style.set_titles(ax, name, "top k tokens", "shared tokens, sum over pairs")
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22))  # outside, since curves fill the plot
     return figure
 

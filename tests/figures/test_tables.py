@@ -89,7 +89,9 @@ def test_shared_tokens_are_the_tokens_of_both_classes():
 
 def test_checkpoints_and_data_sets_match_the_paper():
     gpt = "anas-awadalla/gpt2-span-head-finetuned-squad"
-    frame = checkpoints.checkpoint_table({"mnli": ["my <model>"], "squad": [gpt]}).data
+    table = checkpoints.checkpoint_table({"mnli": ["my <model>"], "squad": [gpt]})
+    assert table.to_html().count("<tr") == 1 + 12  # one row of headers
+    frame = table.data.set_index(["data set", "model"])
     assert len(frame) == 12 and frame.loc[("mnli", "here"), "used here"] == "my <model>"
     used = frame.loc["squad", "used here"]
     assert used["GPT-2"] == gpt and not used["BERT base"] and not used["RoBERTa"]

@@ -6,7 +6,7 @@ The place of a content is exact, whatever the template does to it.
 import re
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice, pairwise
@@ -228,8 +228,7 @@ def render(tokenizer: Any, messages: Any, **options: Any) -> str:
     """A chat in the template of its tokenizer, or in the `chat_template` among the options."""
     with suppress(AttributeError, ValueError):  # the tokenizer says it better
         _check_constants(tokenizer.get_chat_template(options.get("chat_template")))
-    with _limited_steps():
-        text = str(tokenizer.apply_chat_template(messages, tokenize=False, **options))
+    text = _limited_steps(lambda: str(tokenizer.apply_chat_template(messages, tokenize=False, **options)))
     if len(text) > SIZE + 4 * len(str((messages, options))):
         raise TooLarge(f"it writes {len(text):,} characters")
     return text
@@ -255,9 +254,8 @@ def _numbers(tree: Any) -> list[int]:
     return [node.value for node in tree.find_all(nodes.Const) if type(node.value) is int]
 
 
-@contextmanager
-def _limited_steps() -> Iterator[None]:
-    """Stop a template that runs too many lines, in this thread."""
+def _limited_steps(render: Callable[[], str]) -> str:
+    """Run a template, and stop it if it runs too many lines, in this thread."""
     before, left = sys.gettrace(), STEPS
 
     def trace(frame: Any, event: str, argument: Any) -> Any:
@@ -270,8 +268,9 @@ def _limited_steps() -> Iterator[None]:
             raise TooLarge(f"it takes more than {STEPS:,} steps")
         return count
 
+    # All in one frame: the tracers of coverage and of debuggers would lose their place behind a context manager.
     sys.settrace(trace)
     try:
-        yield
+        return render()
     finally:
         sys.settrace(before)
