@@ -85,8 +85,8 @@ verdicts(invented)
 
 # %% [markdown]
 # "elsewhere" means that the statement is from another document, `used_instead`. "not from the documents" means that it
-# is from none. The model would hardly write such replies itself. A verdict says where the words of a reply come from for
-# a model that reads the reply, whoever wrote it.
+# is from none. The model would hardly write such replies itself. A verdict says where the words of a reply come from
+# for a model that reads the reply, whoever wrote it.
 #
 # Mind the last two rows of numbers. *Mara lives in Oslo* drops by 3.61 without document 3, which is not its source. And
 # document 1 makes *Mara lives in Kyoto* more likely by 7.34, although it says nothing of Kyoto: any note that someone
