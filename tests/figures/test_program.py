@@ -250,7 +250,7 @@ def test_several_models_of_a_table_are_shown_beside_each_other(user_build, save)
     frame = mask_lrp_exhibits.mask_part_table(both).parts[0][1].data
     assert set(frame.columns.get_level_values(0)) == {f"SST-2, {name}" for name in names}
     table = mask_lrp_exhibits.checkpoint_table(both).parts[0][1].data
-    assert set(table.query("model == 'here'")["used here"]) == names
+    assert set(table.query("model == 'here' and `data set` == 'sst2'")["used here"]) == names
 
 
 def test_mask_exhibits_of_a_user_model(user_build, monkeypatch):

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice, pairwise
 from math import prod
 from typing import Any
@@ -228,7 +228,7 @@ def render(tokenizer: Any, messages: Any, **options: Any) -> str:
     """A chat in the template of its tokenizer, or in the `chat_template` among the options."""
     with suppress(AttributeError, ValueError):  # the tokenizer says it better
         _check_constants(tokenizer.get_chat_template(options.get("chat_template")))
-    text = _limited_steps(lambda: str(tokenizer.apply_chat_template(messages, tokenize=False, **options)))
+    text = str(_limited_steps(partial(tokenizer.apply_chat_template, messages, tokenize=False, **options)))
     if len(text) > SIZE + 4 * len(str((messages, options))):
         raise TooLarge(f"it writes {len(text):,} characters")
     return text
@@ -254,7 +254,7 @@ def _numbers(tree: Any) -> list[int]:
     return [node.value for node in tree.find_all(nodes.Const) if type(node.value) is int]
 
 
-def _limited_steps(render: Callable[[], str]) -> str:
+def _limited_steps(render: Callable[[], Any]) -> Any:
     """Run a template, and stop it if it runs too many lines, in this thread."""
     before, left = sys.gettrace(), STEPS
 
