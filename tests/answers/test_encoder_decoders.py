@@ -191,6 +191,13 @@ def test_texts_without_a_reply_are_refused(subjects):
         nbsal.Explainer(subjects["t5"], "transformer-attribution", start_layer=1)
 
 
+@cases("method, part", [("decoded-gradcam", "lm_head"), ("alti", "stacks"), ("mask-lrp", "stacks")])
+def test_methods_that_read_one_stack_are_refused(subjects, method, part):
+    with pytest.raises(ModelError) as caught:
+        answer(subjects["t5"], method)
+    assert caught.value.part == part
+
+
 @cases("name", ["Whisper", "Speech2Text", "Pix2Struct"])
 def test_images_and_speech_are_refused(name):
     model_class = getattr(transformers, f"{name}ForConditionalGeneration")

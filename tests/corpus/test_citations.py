@@ -3,6 +3,7 @@
 import json
 from threading import Event
 
+import pandas
 import pytest
 
 import nbsal
@@ -93,3 +94,14 @@ def test_the_command_reads_a_log_and_prints_shares(tmp_path, capsys):
     assert len(nbsal.corpus.open(f"{log}.citations").citations()) == 4
     assert cli.main(["citations", str(log), "--group", "nothing"]) == 2
     assert cli.main(["citations", str(tmp_path / "log.txt")]) == 2
+
+
+def test_the_command_says_what_could_not_be_explained(tmp_path, capsys):
+    log = tmp_path / "log.parquet"
+    rows = [{name: row(CASES[0])[name] for name in ("question", "documents", "reply")} for _ in range(2)]
+    rows[1]["reply"] = ""
+    pandas.DataFrame(rows).to_parquet(log)
+    assert cli.main(["citations", str(log)]) == 0
+    assert "1 could not be explained; first: row 1" in capsys.readouterr().out
+    pandas.DataFrame(rows[1:]).to_parquet(log)
+    assert cli.main(["citations", str(log), "--out", str(tmp_path / "other")]) == 1

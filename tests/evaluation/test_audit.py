@@ -390,6 +390,10 @@ def test_what_cannot_be_audited_is_refused(explain, reviews):
         plan_audit(explain, "Ajoy")
     with refuses("explainers"):
         nbsal.audit(nbsal.Explainer(nbsal.load("demo/answers"), "gradxact"), ["A joy."], **SETTINGS)
+    with refuses("other"):
+        nbsal.audit(explain, reviews[0], other=nbsal.Explainer(nbsal.load("demo/news"), "random"), **SETTINGS)
+    with refuses("text"):
+        nbsal.flip(nbsal.Explainer(explain.subject, "random", long="window"), " ".join(reviews[0] * 20))
     only = nbsal.audit(explain, reviews[0][:4], ["positive"] * 4, **SETTINGS)
     assert any("positive" in note for note in only.notes)
     assert "nan" not in nbsal.audit(explain, ["A dull film.", "A bore."], least=1, progress=False).to_html()

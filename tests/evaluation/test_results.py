@@ -12,6 +12,7 @@ from nbsal.evaluation.curve import Curve, text_order
 from nbsal.evaluation.permutation import holm
 from nbsal.evaluation.results import MetricInfo, join_results
 from nbsal.support.errors import UnknownName
+from tests.cases import cases
 from tests.raising import refuses
 
 HOSTILE = ["$x_1$ <b>", "a\u202eb & c"]
@@ -107,6 +108,26 @@ def test_saved_results_load_unchanged(tmp_path):
         assert loaded.frame.equals(saved.frame) and loaded.auc().equals(saved.auc())
         assert loaded.paired("good", "bad").equals(saved.paired("good", "bad"))
         assert (loaded.notes, loaded.metric) == (saved.notes, saved.metric)
+
+
+@cases(
+    "change",
+    [
+        lambda results: replace(results.metric, summary="median"),
+        lambda results: replace(results.metric, bounds={"hiding": (1.0, 0.0)}),
+        lambda results: replace(results.curves["good", "hiding"], points=(0.0, np.nan, 1.0)),
+        lambda results: replace(results.curves["good", "hiding"], points=(0.0, 1.0)),
+        lambda results: replace(results.curves["good", "hiding"], resampled=0),
+        lambda results: ("not", 1),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(tmp_path, change):
+    results = results_of([random_values(), random_values(1.0)])
+    part = change(results)
+    names = {MetricInfo: "metric", Curve: "curves", tuple: "notes"}
+    value = results.curves | {("good", "hiding"): part} if isinstance(part, Curve) else part
+    with refuses("path"):
+        replace(results, **{names[type(part)]: value}).save(tmp_path / "results")
 
 
 def test_tables_and_plots_escape_hostile_names():

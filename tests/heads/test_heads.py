@@ -170,6 +170,10 @@ def test_bad_lists_are_refused():
         Parse.from_lists(["a", "b"], [1], ["x", "y"])
     with refuses("heads"):
         Parse.from_lists(["a", "b"], [2, -1], ["x", "y"])
+    beyond = CONTRACTION.replace("\t7\tconj", "\t20\tconj")
+    for parses in (5, [], ["a sentence"], beyond):
+        with refuses("parses"):
+            read_parses(parses)
     for relations in ([], 5, [1]):
         with refuses("relations"):
             study(handmade_model(), sentences(), relations=relations)
