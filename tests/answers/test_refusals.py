@@ -95,6 +95,12 @@ def test_misspelled_arguments_are_suggested(subject, name, meant):
     assert caught.value.suggestion == meant
 
 
+def test_an_argument_that_is_unknown_is_named_among_known_ones(subject):
+    with refuses("cancl", UnknownName) as caught:
+        nbsal.flip(nbsal.Explainer(subject, "random"), "A joy.", most=1, cancl=None)
+    assert "cancel" in caught.value.valid
+
+
 def test_settings_of_methods_are_told_where_they_belong(subject):
     with refuses("generate", UnknownName) as caught:
         answer(subject, way="text")

@@ -338,6 +338,7 @@ def test_words_are_hidden_together(explain, audit):
     rows = explain.subject.encode(list(audit.texts))
     alone = next(each for each in audit.effects if each.word == words[0])
     assert audit.hide(words[0]).without == alone.without
+    assert (effect.word, effect.named) == (", ".join(words), 0), "no scores name them together"
     for wrong in (["no such word"], []):
         with refuses("words"):
             audit.hide(wrong)

@@ -128,6 +128,12 @@ def test_the_first_check_is_part_of_the_whole_one(small, text):
         assert first.whole.value == pytest.approx(whole.whole.value, abs=1e-5) and first.raises == whole.raises
 
 
+def test_words_are_hidden_as_the_method_hides_them():
+    remove, mask, text = (nbsal.Occlusion(way=way) for way in ("remove", "mask", "text"))
+    assert (checking.way_of(mask), checking.way_of(mask, mask)) == ("mask", "mask")
+    assert {checking.way_of(*methods) for methods in ((remove, mask), (text,), (nbsal.Random(),))} == {"remove"}
+
+
 @pytest.mark.parametrize("text", ["Nobody laughed.", "A mess of a film.", "The acting is dreadful."])
 def test_a_method_that_hiding_supports_comes_to_the_rescue(small, text):
     rescued = nbsal.Explainer(small, "random").rescue(text)

@@ -122,6 +122,7 @@ def test_geometry_shows_the_probabilities_of_the_lm_head(masked):
     assert [row["big"] ** 2, row["dog"] ** 2] == pytest.approx(share, rel=1e-5, abs=1e-6)
     ax = render(decoding_saliency.toy_geometry(path)).axes[0]
     assert [text.get_text() for text in ax.texts[-3:]] == ["big", "dog", "all other tokens"] and len(ax.lines) == 4
+    assert ax.get_xlim() == ax.get_ylim() == ax.get_zlim() == (0, 1), "an eighth of the sphere"
     with refuses("text"):
         decoding_saliency.decoded_path(masked, "dog")
 

@@ -139,7 +139,8 @@ def test_ids_of_every_type_and_their_segments(load):
     pair = subject.encode(("Who wrote it?", "The company wrote it."))[0]
     for ids in (list(pair.ids), np.array(pair.ids), [np.int64(i) for i in pair.ids], torch.tensor([pair.ids])):
         row = subject.encode_ids(ids, token_type_ids=pair.types)[0]
-        assert row.parts == ("who wrote it ?", "the company wrote it .") or len(row.parts) == 2
+        assert row.parts == ("[CLS] who wrote it ? [SEP]", "the company wrote it . [SEP]")
+        assert row.offsets[:4] == ((0, 5), (6, 7), (7, 8), (8, 9)), "[CLS], w, ##h and ##o"
         assert row.segments == pair.types
     with refuses("attention_mask"):
         subject.encode_ids(pair.ids, attention_mask=[1])
