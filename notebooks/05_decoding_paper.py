@@ -52,7 +52,7 @@ from nbsal.figures.store import Store
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
 SIZE = int(os.environ.get("NBSAL_SIZE", 200 if DATA else 20)) or None  # texts of each set; 0: all
-SIZE = SIZE and max(SIZE, 8)  # fewer can be of one class
+SIZE = SIZE and max(SIZE, 4)  # fewer can be of one class
 ORDERS, SAMPLES = (20, 25) if SIZE is None else (2, 2)  # random orders, permutations of Shapley values
 FRACTIONS = [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1] if SIZE else [step / 20 for step in range(21)]
 OTHER = SIZE // 2 if SIZE else 100  # texts to choose a layer on, and twice as many to repeat tests on

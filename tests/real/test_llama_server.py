@@ -69,11 +69,11 @@ def log_probabilities(model, query):
     return rows[range(len(query.reply_ids)), query.reply_ids].numpy()
 
 
-def differences(smollm2, address):
-    """The log-probabilities of twenty replies through the server, minus those of transformers: of tokens, and sums."""
+def differences(smollm2, address, pairs):
+    """The log-probabilities of replies through the server, minus those of transformers: of tokens, and sums."""
     server, tokenizer = served(address, tokenizer=smollm2.tokenizer, parallel=1).model.server, smollm2.tokenizer
     queries = []
-    for asked, reply in PAIRS:
+    for asked, reply in pairs:
         message = [{"role": "user", "content": "\n\n".join([*DOCUMENTS, asked])}]
         prompt = tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False)
         queries.append(Query(*(tuple(tokenizer(text)["input_ids"]) for text in (prompt, reply))))
@@ -87,8 +87,8 @@ def differences(smollm2, address):
 
 def test_log_probabilities_are_those_of_transformers(address, smollm2):
     """The server keeps keys and values in 16 bits, whatever the weights have."""
-    tokens, sums = differences(smollm2, address)
-    assert len(sums) == 20 and tokens.max() <= 0.03 and sums.max() <= 0.05
+    tokens, sums = differences(smollm2, address, PAIRS[::3])
+    assert len(sums) == 7 and tokens.max() <= 0.03 and sums.max() <= 0.05
 
 
 @pytest.mark.full
@@ -96,7 +96,7 @@ def test_log_probabilities_of_weights_in_four_bits(smollm2):
     """The server multiplies stored four bits by numbers that it rounds to eight."""
     here = nbsal.Explainer(smollm2, "occlusion", way="text").method
     with llama_server.running(real.find("real/smollm2")) as address:
-        tokens, sums = differences(smollm2, address)
+        tokens, sums = differences(smollm2, address, PAIRS)
         subject = served(address, tokenizer=smollm2.tokenizer, parallel=1)
         pairs = [(effects(explain(smollm2, *pair, here)), effects(explain(subject, *pair))) for pair in PAIRS]
     alike = sum(ours.argmax() == theirs.argmax() for ours, theirs in pairs)
