@@ -13,6 +13,7 @@ from nbsal.methods import paths, rng, upper_layers
 from nbsal.methods.upper_layers import UpperLayers
 from nbsal.model.running.architecture import blocks
 from nbsal.passes import trace
+from nbsal.testing.passes import cost_is_true
 from tests import axioms, bag, zoo
 from tests.raising import refuses
 
@@ -231,6 +232,12 @@ def test_copies_of_one_text_run_together_where_padding_has_an_effect():
     together = nbsal.Explainer(subject, "integrated", steps=8)(TEXT)
     subject.model.config.pad_token_id = None  # it would then refuse several texts
     assert np.abs(nbsal.Explainer(subject, "integrated", steps=8)(TEXT).scores - together.scores).max() < 1e-6
+
+
+def test_baselines_of_tokens_cost_a_pass_more(load):
+    explain = nbsal.Explainer(load("bert"), "deeplift-shap", baselines=("zero", "pad", "mask"))
+    cost_is_true(explain)
+    assert explain.method.sizes(explain.subject.encode(TEXT)[0])["token baselines"] == 2
 
 
 def test_a_notable_gap_says_how_to_close_it(load):

@@ -11,6 +11,7 @@ import nbsal
 from nbsal.ablation.engine import Ablation
 from nbsal.evaluation._games import GAMES
 from nbsal.render.headline import percent, plain
+from nbsal.render.sheet import Chart
 from nbsal.support.progress import Meter
 from nbsal.widgets import Games
 from nbsal.widgets.content import token_games
@@ -143,6 +144,13 @@ def test_other_results_are_refused(explain):
         with refuses("source") as caught:
             Games(source)
         assert caught.value.value is source
+
+
+def test_the_half_is_marked_where_it_decides(load, view):
+    other = Games(nbsal.Explainer(load("bert"), "random"), text=TEXT).wait()  # of three classes
+    for each, halved in ((view, True), (other, False)):
+        (chart,) = (block for block in each.sheet().blocks if isinstance(block, Chart))
+        assert chart.halved == halved
 
 
 def test_exports_hold_text_and_curves(view):
