@@ -93,15 +93,15 @@ def by_label(
     for label in labels:
         match = LAYER.fullmatch(label)
         name = (match[1] if match else label).lower().replace("grad-cam", "gradcam").replace(" ", "-")
-        own = dict((settings or {}).get(label, {})) | ({"layer": int(match[2])} if match else {})
+        options = dict((settings or {}).get(label, {})) | ({"layer": int(match[2])} if match else {})
         if name == "random":
             explainers[label] = [Explainer(subject, name, seed=seed) for seed in seeds]
         elif name == "random-mask":
             explainers[label] = with_masks(subject, map(subject.mask.matched_random, seeds))
         elif name == "summed-gradcam":
-            explainers[label] = Explainer(subject, SummedGradCAM(**own))
+            explainers[label] = Explainer(subject, SummedGradCAM(**options))
         else:
-            explainers[label] = Explainer(subject, name, **own)
+            explainers[label] = Explainer(subject, name, **options)
     return explainers
 
 

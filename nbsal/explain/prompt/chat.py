@@ -254,7 +254,7 @@ def _numbers(tree: Any) -> list[int]:
     return [node.value for node in tree.find_all(nodes.Const) if type(node.value) is int]
 
 
-def _limited_steps(render: Callable[[], Any]) -> Any:
+def _limited_steps(run: Callable[[], Any]) -> Any:
     """Run a template, and stop it if it runs too many lines, in this thread."""
     before, left = sys.gettrace(), STEPS
 
@@ -268,9 +268,9 @@ def _limited_steps(render: Callable[[], Any]) -> Any:
             raise TooLarge(f"it takes more than {STEPS:,} steps")
         return count
 
-    # All in one frame: the tracers of coverage and of debuggers would lose their place behind a context manager.
+    # All in one frame: behind a context manager, coverage would lose the frames of the callers.
     sys.settrace(trace)
     try:
-        return render()
+        return run()
     finally:
         sys.settrace(before)
