@@ -55,6 +55,7 @@ SIZE = int(os.environ.get("NBSAL_SIZE", 200 if DATA else 20)) or None  # texts o
 SIZE = SIZE and max(SIZE, 4)  # fewer can be of one class
 ORDERS, SAMPLES = (20, 25) if SIZE is None else (2, 2)  # random orders, permutations of Shapley values
 FRACTIONS = [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1] if SIZE else [step / 20 for step in range(21)]
+FRACTIONS = FRACTIONS[::3] if SIZE and SIZE < 10 else FRACTIONS  # a trial run has fewer points
 OTHER = SIZE // 2 if SIZE else 100  # texts to choose a layer on, and twice as many to repeat tests on
 TOP, SHOWN = (50, 15) if DATA else (15, 15)  # top tokens of a class: counted in tables, drawn in clouds
 store = Store(Path(os.environ.get("NBSAL_RESULTS") or tempfile.mkdtemp()))

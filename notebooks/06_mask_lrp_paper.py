@@ -38,6 +38,7 @@
 # %matplotlib inline
 import os
 import tempfile
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,7 @@ HALF = SIZE and max(SIZE // 2, min(SIZE, 4))  # pairs of MNLI, texts for the stu
 LONG = SIZE and min(SIZE, 60)  # reviews of IMDB and of Yelp; None: all
 RUNS = 2 if SIZE else 5  # random masks, and corruptions at each rate; 5 in the paper
 FRACTIONS = [0.1, 0.3, 0.5, 0.7, 0.9] if SIZE else [tenth / 10 for tenth in range(1, 10)]
+FRACTIONS = FRACTIONS[::2] if SIZE and SIZE < 10 else FRACTIONS  # a trial run has fewer points
 store = Store(Path(os.environ.get("NBSAL_RESULTS") or tempfile.mkdtemp()))
 
 # %%
@@ -503,8 +505,9 @@ def correct(subject, table, label, longest, number=0):
     """A correctly classified text of a class with about so many characters, without stray line breaks."""
     predict, frame = nbsal.Explainer(subject, "raw-attention"), nbsal.data.load(table)
     texts = nbsal.data.texts(frame[frame["label"] == label].replace({r"(\\n|\s)+": " ", r'\\"+': '"'}, regex=True))
-    texts = [text for text in texts if longest / 2 < len(str(text)) <= longest][:40]
-    return [text for text in texts if predict(text).prediction == subject.labels[label]][number]
+    texts = [text for text in texts if longest / 2 < len(str(text)) <= longest]
+    right = (text for text in texts if predict(text).prediction == subject.labels[label])
+    return next(islice(right, number, None))
 
 
 table = "mnli" if DATA else "samples/pairs"

@@ -13,9 +13,7 @@ os.environ.setdefault("NBSAL_SIZE", "2")  # two texts in a notebook show that it
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests and kernels run in parallel processes
 # Many tests start processes, each of which would otherwise compile torch and transformers: 7 s more.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# Workers return freed tensors to the system, which glibc would otherwise keep for later allocations.
-os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", "1000000")
-os.environ.setdefault("MALLOC_ARENA_MAX", "1")
+os.environ.setdefault("MALLOC_ARENA_MAX", "1")  # with an arena for each thread, glibc returns less memory to the system
 # Processes that tests start, kernels included, can connect to this machine only.
 OFFLINE = Path(__file__).parent / "offline"
 if str(OFFLINE) not in os.environ.get("PYTHONPATH", ""):

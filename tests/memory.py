@@ -25,6 +25,7 @@ def pytest_collection_finish():
     """Exclude imported modules from garbage collection: going through them takes a third of a second each time."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)  # a model is thousands of objects: by default, building one collects several times
 
 
 @pytest.fixture(autouse=True)

@@ -223,7 +223,7 @@ def test_damaged_sources(tmp_path, name, done):
 SEED = int(os.environ.get("NBSAL_SEED", time.time_ns() % 1000))  # each run draws other odd values
 
 
-@pytest.mark.parametrize("share", [20, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("share", [40, pytest.param(1, marks=pytest.mark.full)])
 @pytest.mark.parametrize("discover", [fuzzing.discover, fuzzing.discover_views])
 def test_odd_arguments_of_every_public_call_and_view(load, tmp_path, monkeypatch, discover, share):
     monkeypatch.chdir(tmp_path)

@@ -11,8 +11,8 @@ from tests.journeys import calls, census, coalitions, measures
 MOST = {
     "explain(text), gradxact": (161, 21),
     "explain(text), occlusion": (238, 29),
-    "explain(text, check=True), gradxact": (327, 36),
-    "a text typed in Highlight, gradxact, in the worker": (369, 49),
+    "explain(text, check=True), gradxact": (324, 36),
+    "a text typed in Highlight, gradxact, in the worker": (365, 49),
     'nbsal.answer, gae, hops="all", check': (488, 68),
     "nbsal.answer and answer.sources()": (359, 56),
     "two rows of a corpus": (337, 40),

@@ -187,6 +187,7 @@ def test_pictures_shrink_until_a_notebook_is_small(monkeypatch):
     assert sizes == sorted(sizes, reverse=True) and output.metadata["image/png"] == {"width": 150, "height": 150}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("count", pictures.COLOURS)
 def test_published_pictures_keep_the_colours_of_both_signs(count):
     """Words of every strength, for and against, among much else: each has a shade of its own sign, and never a grey."""

@@ -66,12 +66,10 @@ class Ranker:
         name = self._name(best)
         equal = Candidate(name[1], score, tuple(members), best[0])
         tokens = tuple(i for unit in members for i in self._units[unit][3])
-        return Ranked(name, self._excerpt(best) or count_and_part(equal, part_names(self._row)), score, tokens)
-
-    def _excerpt(self, unit: Unit) -> str:
-        part, start, end, _, name = unit
+        part, start, end, *_, named = best
         text = self._row.parts[part][start:end]
-        return f": {label(text, EXCERPT)}" if self._level == "word" and name != text else ""
+        excerpt = f": {label(text, EXCERPT)}" if self._level == "word" and named != text else ""
+        return Ranked(name, excerpt or count_and_part(equal, part_names(self._row)), score, tokens)
 
     def _key(self, unit: Unit) -> tuple[int, str]:
         part, start, _, _, name = unit

@@ -23,14 +23,13 @@ from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliencies
 from nbsal.figures.arguments import Models, NamedModel, class_numbers
 from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS
-from nbsal.figures.store import Store
+from nbsal.figures.store import BATCH_SIZE, Store
 from nbsal.heads.counts import HeadStudy
 from nbsal.model.subject import Subject
 from nbsal.support.errors import InputError, TableMissing
 from nbsal.support.validation import Text
 
 TREEBANK_FILE = "ud_ewt/dev.conllu"
-BATCH_SIZE = 32  # texts
 SHORTEST = 14  # tokens
 CHECKED_TEXTS = 100  # on which a user's model must be right more often than chance
 FEWEST_CHECKED = 20  # with fewer texts, chance alone decides

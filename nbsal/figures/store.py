@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nbsal.evaluation.cache import Cache
+from nbsal.evaluation.cache import Cache, explain_texts
 from nbsal.evaluation.clouds import Cloud, rank
 from nbsal.evaluation.results import Results, join_results
 from nbsal.explain.explainer import Explainer
@@ -16,6 +16,7 @@ from nbsal.explain.saliency import Saliency
 from nbsal.support.errors import InputError
 from nbsal.support.validation import Text, checked
 
+BATCH_SIZE = 32  # texts
 UNSAFE = re.compile(r"[^\w.@%, -]+")  # in the name of a file
 Members = Mapping[str, Explainer | Sequence[Explainer]]
 
@@ -57,10 +58,7 @@ class Store:
     def clouds(self, name: str, explainers: Mapping[str, Explainer], texts: Iterable[Text]) -> dict[str, Cloud]:
         """Class tokens of each explainer, from its explanations of the texts."""
         rows = list(texts)
-        return {
-            label: self.cloud(name, label, partial(explain.map, rows, progress=False))
-            for label, explain in explainers.items()
-        }
+        return {label: self.cloud(name, label, partial(self._explained, e, rows)) for label, e in explainers.items()}
 
     def cloud(self, name: str, label: str, explain: Callable[[], Iterable[Saliency]]) -> Cloud:
         """Class tokens of one explainer; `explain` computes the explanations if its cloud is not stored."""
@@ -68,6 +66,10 @@ class Store:
         if not path.exists():
             path.write_text(json.dumps(rank(explain()).weights), encoding="utf-8")
         return Cloud(json.loads(path.read_text(encoding="utf-8")))
+
+    def _explained(self, explainer: Explainer, texts: Sequence[Text]) -> list[Saliency]:
+        """Explanations of the texts; the games of the same texts leave theirs in the cache."""
+        return explain_texts({"": explainer}, texts, BATCH_SIZE, self.cache, False, None)[""][0]
 
     def path(self, name: str, label: str, ending: str) -> Path:
         """The file of one explainer."""

@@ -3,6 +3,7 @@
 import pytest
 
 import nbsal
+from nbsal.evaluation.cache import Cache
 from nbsal.figures.explainers import MaskLRPWithoutEnds, PredictedEnds, by_label
 from nbsal.figures.store import Store
 from tests.raising import refuses
@@ -35,9 +36,11 @@ def test_each_explainer_is_evaluated_once(reviews, tmp_path):
 
 def test_clouds_are_stored(reviews, tmp_path, monkeypatch):
     explainers = by_label(reviews, ["gradcam"])
-    cloud = Store(tmp_path).clouds("a/b", explainers, TEXTS)["gradcam"]
+    store = Store(tmp_path)
+    cloud = store.clouds("a/b", explainers, TEXTS)["gradcam"]
+    assert len(store.cache.saliencies[reviews, explainers["gradcam"].method]) == 2, "games of these texts use them"
     assert cloud.weights == nbsal.clouds.rank(explainers["gradcam"].map(TEXTS, progress=False)).weights
-    monkeypatch.setattr(nbsal.Explainer, "map", lambda *_, **__: pytest.fail("explained again"))
+    monkeypatch.setattr(Cache, "explain", lambda *_, **__: pytest.fail("explained again"))
     assert Store(tmp_path).clouds("a/b", explainers, TEXTS)["gradcam"].weights == cloud.weights
     assert [path.name for path in tmp_path.iterdir()] == ["a-b-gradcam.json"]
 

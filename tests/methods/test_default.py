@@ -10,6 +10,7 @@ from tests.bench import defaults
 from tests.cases import cases
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("kind", ["RoBERTa", "XLM-R", "regression", "QA", "Llama", "function"])
 def test_the_default_puts_a_planted_word_first(kind):
     model = planted_kinds.train(kind)

@@ -83,7 +83,9 @@ class Row:
     @cached_property
     def words(self) -> tuple[Word, ...]:
         """The words of the text that have tokens, in reading order; in place of those of `units`, these."""
-        words = [word for segment in range(len(self.parts)) for word in _words(self, segment)]
+        words = tuple(word for segment in range(len(self.parts)) for word in _words(self, segment))
+        if not self.units:
+            return words
         covered = {token for unit in self.units for token in unit.tokens}
         rest = [word for word in words if covered.isdisjoint(word.tokens)]
         return tuple(sorted([*self.units, *rest], key=lambda word: (word.segment, word.start)))

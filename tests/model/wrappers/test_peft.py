@@ -11,7 +11,6 @@ from nbsal.model.loading import adapters
 from tests import axioms, kind_examples, wrapped, zoo
 from tests.raising import refuses_part
 
-peft = wrapped.peer("peft")
 TEXT = wrapped.TEXTS[0]
 KINDS = {
     "LoRA": ("LoraConfig", {}),
@@ -21,6 +20,12 @@ KINDS = {
     "LoHa": ("LoHaConfig", {"init_lora_weights": None}),
 }
 RELEVANCE = ("lrp", "attn-lrp", "transformer-attribution")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def peft():
+    """The library, which takes seconds to import: only where these tests run."""
+    return wrapped.peer("peft")
 
 
 def loaded(model):
@@ -34,7 +39,8 @@ def scores(subject, method, text=TEXT):
 def second_adapter(model):
     """The model with another adapter, which is not in use."""
     torch.manual_seed(9)
-    model.add_adapter("other", peft.LoraConfig(target_modules=["query"], r=2, init_lora_weights=False))
+    settings = wrapped.peer("peft").LoraConfig(target_modules=["query"], r=2, init_lora_weights=False)
+    model.add_adapter("other", settings)
     model.set_adapter("default")
     return model
 
@@ -94,6 +100,7 @@ def test_a_change_of_adapters_changes_the_next_explanation(method):
 
 def adapter_folder(tmp_path, headless=False):
     """A LoRA adapter saved beside its base, and the model it was saved from."""
+    peft = wrapped.peer("peft")
     base = tmp_path / "base"
     plain = zoo.model("bert", "sequence")
     plain.save_pretrained(base)

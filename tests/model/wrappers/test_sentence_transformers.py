@@ -12,12 +12,17 @@ from nbsal.model.identity import model_identity
 from tests import axioms, wrapped
 from tests.raising import refuses, refuses_part
 
-library = wrapped.peer("sentence_transformers")
 REFERENCE = "A dull bore."
 POOLINGS = {
     "mean": "mean", "cls": "first", "max": "max", "lasttoken": "last", "weightedmean": "weighted",
     "mean_sqrt_len_tokens": "mean", ("cls", "mean"): "mixed",
 }  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library():
+    """The library, which takes seconds to import: only where these tests run."""
+    return wrapped.peer("sentence_transformers")
 
 
 def logits(subject, texts):
@@ -82,7 +87,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("include_prompt", [True, False])
 @pytest.mark.parametrize("name", SETTINGS)
-def test_what_the_library_does_to_texts_and_embeddings(tmp_path, name, include_prompt):
+def test_what_the_library_does_to_texts_and_embeddings(library, tmp_path, name, include_prompt):
     wrapped.sentence_transformer(tmp_path)
     model = library.SentenceTransformer(str(tmp_path / "st"), device="cpu", **SETTINGS[name])
     model.set_pooling_include_prompt(include_prompt)
@@ -150,7 +155,7 @@ def test_probabilities_of_setfit(tmp_path, kind, classes, normalize):
     assert [s.prediction for s in saliencies] == [subject.labels[i] for i in truth.argmax(1)]
 
 
-def test_a_corpus_and_its_workers_read_texts_in_the_same_way(tmp_path):
+def test_a_corpus_and_its_workers_read_texts_in_the_same_way(library, tmp_path):
     wrapped.sentence_transformer(tmp_path)
     model = library.SentenceTransformer(str(tmp_path / "st"), device="cpu", **SETTINGS["prompt"])
     explain = nbsal.Explainer(nbsal.load(model, similar_to=REFERENCE), "gradxact")
