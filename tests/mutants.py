@@ -3,7 +3,7 @@
 A mutant changes one operator, comparison, condition, number or truth value of a file. A seeded sample of all mutants
 of the files is tested, each in a process of its own, with the tests that reach its line, until one of them fails.
 Which tests reach a line is read from the data of `pytest --cov --cov-context=test tests nbsal`. Printed are the share
-of mutants that were killed for each file, and the mutants that survived.
+of mutants that were killed for each file, and the mutants that survived; until then, outcomes go to standard error.
 """
 
 import argparse
@@ -207,8 +207,12 @@ def main() -> None:
     sample = random.Random(0).sample(every, min(options.most, len(every)))
     for module in ("torch", "transformers", "numpy", "pandas", "pytest"):  # imported once for all processes
         importlib.import_module(module)
+    outcomes = []
     with ThreadPoolExecutor(options.workers) as pool:
-        outcomes = list(pool.map(lambda mutant: outcome(mutant, reached.by(mutant)), sample))
+        results = pool.map(lambda mutant: outcome(mutant, reached.by(mutant)), sample)
+        for mutant, result in zip(sample, results, strict=True):
+            print(f"{mutant.file}:{mutant.line}: {mutant.change}: {result}", file=sys.stderr, flush=True)
+            outcomes.append(result)
     count = Counter(outcomes)
     print(
         f"{len(sample) - count['survived']} of {len(sample)} mutants killed, {count['timeout']} of them by the timeout;"

@@ -26,8 +26,10 @@ from tests.browser.checklist.saving import SAID
 from tests.widgets.test_copies import MANY, TEXTS, Words, cells, views_of_many
 from tests.widgets.test_copies import plain as without_signs
 
-# All that a page of many texts, or of a pair, says, in its order, but for tools and what they do.
-PAGE = """root => {
+# All that a page of many texts, or of a pair, says, in its order, but for tools and what they do. In its first frame a
+# page sees its width, on which the place of an opened text depends.
+PAGE = """async root => {
+  for (const frame of [1, 2]) await new Promise(requestAnimationFrame);
   const tools = '.nbsal-segments, .nbsal-stepper, .nbsal-popover, .nbsal-method-picker, .nbsal-next, '
     + '.nbsal-state-line, .nbsal-readout:not(.nbsal-clouds *), .nbsal-classes > .nbsal-quiet, '
     + '.nbsal-tools > .nbsal-quiet, .nbsal-words:not(.nbsal-listed) span, .nbsal-opened > header > span, '

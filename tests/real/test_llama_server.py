@@ -159,6 +159,7 @@ test.explain(test.served(sys.argv[1], cache=sys.argv[2], parallel=1), *test.ASKE
 ASKED = ("Where does Mara live?", "Mara lives in Turin.")
 
 
+@pytest.mark.full
 def test_a_killed_run_repeats_no_answered_request(address, tmp_path):
     """One request more was sent, for a form that the server does not know."""
     file = tmp_path / "calls"

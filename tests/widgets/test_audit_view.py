@@ -13,7 +13,7 @@ from nbsal.evaluation import cache
 from nbsal.evaluation.audit.result import Audit as FinishedAudit
 from nbsal.render.headline import plain
 from nbsal.render.names import quoted_word, word_name
-from nbsal.render.sheet import Balance, Bar
+from nbsal.render.sheet import Balance, Bar, CellTable
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Audit, Browse
 from nbsal.widgets.content import audit_blocks
@@ -226,6 +226,9 @@ def test_two_models_stand_side_by_side(audit):
     bars = [(bar.broken, bar.corrected) for bar in cells(view, Balance)]
     sent = [zip(row["cells"][3]["left"], row["cells"][4]["right"], strict=True) for row in view._words["rows"]]
     assert bars == [pair for pairs in sent[: audit_blocks.ROWS] for pair in pairs]
+    view.picked = [view._words["rows"][1]["word"]]
+    chosen = {block.chosen for block in view.wait().sheet().blocks if isinstance(block, CellTable)}
+    assert chosen == {None, 2}, "the word is below two rows of A and B"
 
 
 def test_an_explainer_audits_in_the_background_and_resumes(explain, audit, monkeypatch):

@@ -237,6 +237,7 @@ def test_hiding_says_which_of_both_is_right():
         ((wrong, right), "supports B:", {"90.0", "10.0\u202f%"}),
         ((right, wrong), "supports A:", {"90.0", "10.0\u202f%"}),
         ((right, weaker), "supports both, A more:", {"80.0\u202f%", "10.0\u202f%"}),
+        ((weaker, right), "supports both, B more:", {"80.0\u202f%", "10.0\u202f%"}),
         ((wrong, wrong), "supports neither:", {"90.0\u202f%"}),
         ((right, right), "supports both:", {"10.0\u202f%"}),
     ]:

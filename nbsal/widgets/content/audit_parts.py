@@ -93,11 +93,6 @@ class ShownAudit:
     everywhere: bool
     table: TablePage
 
-    @property
-    def together(self) -> Hidden | None:
-        """The words as hidden at once; None if several are picked and there is no model to hide them from."""
-        return self.hidden[0] if len(self.hidden) == 1 else None
-
     def caption(self) -> str:
         """The finding that matters most."""
         return self.table.caption() if self.audit is None else self.audit.sentence
