@@ -112,10 +112,10 @@ def changes(stored: str, drawn: str) -> list[str]:
     return [line for line in difflib.ndiff(old, new) if line[0] in "-+"]
 
 
-def outdated(browser: Browser) -> dict[str, list[str]]:
-    """The pictures whose pages say something else now, with what differs."""
+def outdated(browser: Browser, shown: dict[str, tuple[View, int, str]]) -> dict[str, list[str]]:
+    """The pictures of views whose pages say something else now, with what differs."""
     differences = {}
-    for name, (view, width, theme) in views().items():
+    for name, (view, width, theme) in shown.items():
         page, path = open_page(browser, view, width, theme), PICTURES / f"{name}.txt"
         differences[name] = changes(path.read_text(encoding="utf-8") if path.exists() else "", words(page))
         page.close()
@@ -141,7 +141,7 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=bench.executable(), headless=True, args=bench.FLAGS)
         if check:
-            changed = outdated(browser)
+            changed = outdated(browser, views())
         else:
             draw(browser)
         browser.close()

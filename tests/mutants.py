@@ -3,7 +3,7 @@
 A mutant changes one operator, comparison, condition, number or truth value of a file. A seeded sample of all mutants
 of the files is tested, each in a process of its own, with the tests that reach its line, until one of them fails.
 Which tests reach a line is read from the data of `pytest --cov --cov-context=test tests nbsal`. Printed are the share
-of mutants that were killed for each file, and the mutants that survived; until then, outcomes go to standard error.
+of mutants that were killed for each file, and the mutants that survived. Each outcome goes to standard error at once.
 """
 
 import argparse

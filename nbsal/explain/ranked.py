@@ -66,9 +66,9 @@ class Ranker:
         name = self._name(best)
         equal = Candidate(name[1], score, tuple(members), best[0])
         tokens = tuple(i for unit in members for i in self._units[unit][3])
-        part, start, end, *_, named = best
+        part, start, end, *_, word = best
         text = self._row.parts[part][start:end]
-        excerpt = f": {label(text, EXCERPT)}" if self._level == "word" and named != text else ""
+        excerpt = f": {label(text, EXCERPT)}" if self._level == "word" and word != text else ""
         return Ranked(name, excerpt or count_and_part(equal, part_names(self._row)), score, tokens)
 
     def _key(self, unit: Unit) -> tuple[int, str]:

@@ -1,11 +1,23 @@
-"""Test that the pictures of views in the README and the gallery say what the program says now."""
+"""Test that the pictures of views in the README and the gallery say what the program says now, and find something."""
+
+import pytest
 
 from tests import gallery
 from tests.cases import cases
 
 
-def test_pictures_of_views_say_what_the_program_says(chromium):
-    assert gallery.outdated(chromium) == {}, "run: python -m tests.gallery"
+@pytest.fixture(scope="module")
+def shown():
+    return gallery.views()
+
+
+def test_pictures_of_views_say_what_the_program_says(chromium, shown):
+    assert gallery.outdated(chromium, shown) == {}, "run: python -m tests.gallery"
+
+
+def test_the_audit_finds_what_was_planted(shown):
+    words = shown["audit"][0].audit.words.head(2)
+    assert set(words["word"]) == {'"', "*"} and (words["p_holm"] < 0.05).all() and (words["corrects"] > 10).all()
 
 
 ALIKE = [("positive, 99.8 %", "positive, 99.7 %"), ("+0.00", "−0.01"), ("−35", "−36"), ("share 8 %.", "share 9 %.")]

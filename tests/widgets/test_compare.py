@@ -245,6 +245,9 @@ def test_hiding_says_which_of_both_is_right():
         assert said in compared.caption() and all(value in compared.caption() for value in values)
         assert (compared.statement().state == "supported") == (right in pair)
         assert len(compared.statement().effects) == 4, "a word and a random word of each"
+    refuted = right.with_check(dataclasses.replace(right.check, random=(Outcome("dull", 0.05),)))
+    caption = ComparedPair(weaker, refuted, level="word").caption()
+    assert "supports A:" in caption and caption.index("80.0") < caption.index("10.0"), "though hiding does more to B"
     assert "Hiding" not in ComparedPair(right, dataclasses.replace(right, checks={})).caption()
     margin = checked({"warm": 2.0, "funny": 1.0, "film": 0.1}, "warm", -0.71239, probable=False)
     assert "\u22120.7124" in ComparedPair(margin, margin, level="word").caption()

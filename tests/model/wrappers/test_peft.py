@@ -22,12 +22,6 @@ KINDS = {
 RELEVANCE = ("lrp", "attn-lrp", "transformer-attribution")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def peft():
-    """The library, which takes seconds to import: only where these tests run."""
-    return wrapped.peer("peft")
-
-
 def loaded(model):
     return nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"))
 

@@ -19,12 +19,6 @@ POOLINGS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module", autouse=True)
-def library():
-    """The library, which takes seconds to import: only where these tests run."""
-    return wrapped.peer("sentence_transformers")
-
-
 def logits(subject, texts):
     return axioms.logits(subject, texts).numpy()
 
@@ -87,9 +81,9 @@ SETTINGS = {
 
 @pytest.mark.parametrize("include_prompt", [True, False])
 @pytest.mark.parametrize("name", SETTINGS)
-def test_what_the_library_does_to_texts_and_embeddings(library, tmp_path, name, include_prompt):
-    wrapped.sentence_transformer(tmp_path)
-    model = library.SentenceTransformer(str(tmp_path / "st"), device="cpu", **SETTINGS[name])
+def test_what_the_library_does_to_texts_and_embeddings(tmp_path, name, include_prompt):
+    model = wrapped.sentence_transformer(tmp_path)
+    model = type(model)(str(tmp_path / "st"), device="cpu", **SETTINGS[name])
     model.set_pooling_include_prompt(include_prompt)
     model.max_seq_length = 40
     subject = nbsal.load(model, similar_to=REFERENCE)
@@ -155,9 +149,9 @@ def test_probabilities_of_setfit(tmp_path, kind, classes, normalize):
     assert [s.prediction for s in saliencies] == [subject.labels[i] for i in truth.argmax(1)]
 
 
-def test_a_corpus_and_its_workers_read_texts_in_the_same_way(library, tmp_path):
-    wrapped.sentence_transformer(tmp_path)
-    model = library.SentenceTransformer(str(tmp_path / "st"), device="cpu", **SETTINGS["prompt"])
+def test_a_corpus_and_its_workers_read_texts_in_the_same_way(tmp_path):
+    model = wrapped.sentence_transformer(tmp_path)
+    model = type(model)(str(tmp_path / "st"), device="cpu", **SETTINGS["prompt"])
     explain = nbsal.Explainer(nbsal.load(model, similar_to=REFERENCE), "gradxact")
     corpus = nbsal.corpus.explain(explain, wrapped.TEXTS, tmp_path / "out", progress=False, dtype="float32")
     for i, text in enumerate(wrapped.TEXTS):
